@@ -225,7 +225,7 @@ class ForeignDirectories;
 
 // The contents of a checkpoint in a foreign format.
 struct ForeignCheckpoint {
-  // "safetensors", "hf", "torch", "hf_torch", "llama", "dcp", "megatron" or "delta".
+  // "safetensors", "hf", "torch", "hf_torch", "llama", "deepspeed", "dcp", "megatron" or "delta".
   std::string format{};
   std::string path{};
   std::optional<std::uint64_t> step{};
@@ -289,11 +289,11 @@ struct DescribeOptions {
 SEALPOINT_EXPORT PlaceDescription DescribePlace(const std::string& path,
                                                 const DescribeOptions& options = {});
 
-// If the path is a folder of Megatron iterations, returns the directory of the iteration that
-// Megatron's tracker file names. For any other path, returns an empty value. ReadForeign calls this
-// function itself. Errors: Corrupt (the tracker file names no iteration), Io.
-SEALPOINT_EXPORT Result<std::optional<std::string>> NewestMegatronIteration(
-    const std::string& path);
+// If the path is a folder of checkpoints of Megatron or DeepSpeed, returns the directory of the
+// checkpoint that the program's tracker file names. For any other path, returns an empty value.
+// ReadForeign calls this function itself. Errors: Corrupt (Megatron's tracker file names no
+// iteration), Io.
+SEALPOINT_EXPORT Result<std::optional<std::string>> NewestForeignDirectory(const std::string& path);
 
 // Returns the leaves of the tree that are not tensors, in order. Errors: Corrupt (a node is
 // malformed), LimitExceeded.

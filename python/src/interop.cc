@@ -107,7 +107,7 @@ nb::object NewestIteration(nb::handle path) {
   const std::string run = PathOf(path);
   const std::optional<std::string> newest = [&] {
     const GilRelease released;
-    return Value(NewestMegatronIteration(run));
+    return Value(NewestForeignDirectory(run));
   }();
   return newest ? nb::object(Text(*newest)) : nb::none();
 }
@@ -139,7 +139,10 @@ nb::object BoxesOf(const Foreign& foreign, nb::handle name) {
   const ForeignTensor& tensor = foreign.At(TextOf(name));
   if (tensor.flattened_shape) return nb::none();
   nb::list boxes;
-  for (const ForeignPart& part : tensor.parts) boxes.append(PairOf(part.box));
+  for (const ForeignPart& part : tensor.parts) {
+    if (part.run) return nb::none();
+    boxes.append(PairOf(part.box));
+  }
   return boxes;
 }
 
@@ -315,7 +318,8 @@ void BindInterop(nb::module_& m) {
           "boxes", BoxesOf, nb::arg("name"),
           nb::sig(
               "def boxes(self, name: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]] | None"),
-          "Offset and extent in a tensor. None: unknown until `parts` is called.")
+          "Offset and extent in a tensor. None: unknown until `parts` is called, or parts of a "
+          "box.")
       .def("parts", PartsOf, nb::arg("name"),
            nb::sig("def parts(self, name: str) -> list[tuple[tuple[tuple[int, ...], tuple[int, "
                    "...]], str, tuple[str, int, int, int | None], int, tuple[int, ...] | None, "
@@ -362,8 +366,8 @@ void BindInterop(nb::module_& m) {
         nb::sig("def foreign_dtypes() -> list[tuple[str, int, str, str, str]]"),
         "Name, element size in bytes, names in torch and numpy, storage class in torch, numpy's "
         "code.");
-  m.def("newest_megatron_iteration", NewestIteration, nb::arg("path"),
-        nb::sig("def newest_megatron_iteration(path: str) -> str | None"));
+  m.def("newest_foreign_directory", NewestIteration, nb::arg("path"),
+        nb::sig("def newest_foreign_directory(path: str) -> str | None"));
 }
 
 }  // namespace sealpoint::python

@@ -85,14 +85,12 @@ def test_a_header_that_is_longer_than_its_file_is_no_limit(tmp_path):
 
 # Folders of other programs: what lies in them (a name with a slash is in a directory), what is said, and the way out.
 FOLDERS = {
-    "zero3": (["global_step4/zero_pp_rank_0_mp_rank_00_model_states.pt", "latest", "zero_to_fp32.py"],
-              "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
-    "zero": (["zero_pp_rank_0_mp_rank_00_optim_states.pt", "mp_rank_00_model_states.pt"],
-             "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
-    "bf16": (["bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt"], "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
-    "pipeline": (["layer_00-model_00-model_states.pt"], "per-rank files of one DeepSpeed state", "zero_to_fp32.py"),
+    "zero": (["global_step4/zero_pp_rank_0_mp_rank_00_model_states.pt", "zero_to_fp32.py"], "a folder of DeepSpeed (global_step4)",
+             "give one of these directories"),
+    "zero3": (["zero_pp_rank_0_mp_rank_00_model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
+    "pipeline": (["layer_00-model_00-model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
     "universal": (["zero/module.w/fp32.pt", "mp_rank_00_model_states.pt"], "a universal checkpoint of DeepSpeed",
-                  "load_universal"),
+                  "load it there"),
     "megatron": (["mp_rank_00/model_optim_rng.pt"], "a checkpoint of Megatron in its format before torch_dist",
                  "--ckpt-convert-format torch_dist"),
     "accelerate": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.bin", "random_states_0.pkl"],

@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include "lib/interop/foreign/bytes.h"
+
 namespace sealpoint::internal::foreign {
 namespace {
 
@@ -43,6 +45,35 @@ Shape SizesOf(const Pickled& value) {
   Shape sizes;
   for (const Pickled* const item : items) sizes.push_back(NaturalOf(*item));
   return sizes;
+}
+
+const PickledPairs& PairsOf(const Pickled& value) {
+  if (!value.is(Kind::kMapping) && !value.is(Kind::kObject)) {
+    InvalidValue(StrCat("a value is a ", KindName(value), ", expected a mapping"));
+  }
+  return value.parts()->pairs;
+}
+
+const Pickled* Find(const Pickled& mapping, std::string_view key) {
+  for (const auto& [name, value] : PairsOf(mapping)) {
+    if (name->is(Kind::kText) && name->text == key) {
+      return value->is(Kind::kNone) ? nullptr : value;
+    }
+  }
+  return nullptr;
+}
+
+const Pickled& Get(const Pickled& mapping, std::string_view key) {
+  const Pickled* const value = Find(mapping, key);
+  if (value == nullptr) InvalidValue(StrCat("the entry ", key, " is missing"));
+  return *value;
+}
+
+std::string NameOf(const Pickled& value) {
+  if (!value.is(Kind::kText) || !IsText(value.text, false)) {
+    InvalidValue(StrCat("a name is a ", KindName(value), ", expected a string of UTF-8"));
+  }
+  return std::string(value.text);
 }
 
 }  // namespace sealpoint::internal::foreign

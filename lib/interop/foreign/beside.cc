@@ -217,4 +217,14 @@ void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpo
   }
 }
 
+void DescribeFiles(SourceFiles& files, ForeignCheckpoint& state,
+                   const std::function<const char*(const std::string& name)>& meaning_of) {
+  for (const SourceEntry& entry : files.List(state.path)) {
+    if (entry.name.starts_with('.')) continue;
+    const char* const meaning = meaning_of(entry.name);
+    state.files.push_back({entry.name, entry.size,
+                           meaning != nullptr ? meaning : "not part of the tensors, not read"});
+  }
+}
+
 }  // namespace sealpoint::internal::foreign

@@ -2,6 +2,7 @@
 #ifndef SEALPOINT_LIB_INTEROP_FOREIGN_BESIDE_H_
 #define SEALPOINT_LIB_INTEROP_FOREIGN_BESIDE_H_
 
+#include <functional>
 #include <set>
 #include <string>
 
@@ -22,6 +23,11 @@ struct BesideOptions {
   std::set<std::string> format_names{};  // names that belong to the directory's format
 };
 void ReadBeside(const BesideOptions& options, SourceFiles& files, ForeignCheckpoint& state);
+
+// Lists the files of the state's directory. `meaning_of`: the meaning of a name; null if the file
+// has no tensors of the state.
+void DescribeFiles(SourceFiles& files, ForeignCheckpoint& state,
+                   const std::function<const char*(const std::string& name)>& meaning_of);
 
 }  // namespace sealpoint::internal::foreign
 

@@ -53,12 +53,6 @@ const Pickled* Optional(const Members& members, std::string_view name) {
   return found == members.end() || found->second->is(Kind::kNone) ? nullptr : found->second;
 }
 
-const PickledPairs& PairsOf(const Pickled& value) {
-  if (!value.is(Kind::kMapping) && !value.is(Kind::kObject))
-    OfOtherKind("a value", value, "mapping");
-  return value.parts()->pairs;
-}
-
 const PickledItems& ItemsOf(const Pickled& value) {
   if (!value.is_sequence()) OfOtherKind("a value", value, "list");
   return value.parts()->items;

@@ -2,12 +2,14 @@
 #ifndef SEALPOINT_LIB_INTEROP_FOREIGN_FORMATS_H_
 #define SEALPOINT_LIB_INTEROP_FOREIGN_FORMATS_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/interop/foreign/files.h"
 #include "lib/interop/foreign/state.h"
+#include "lib/interop/foreign/torch_archive.h"
 #include "sealpoint/safetensors.h"
 
 // The readers of the formats. All throw Failure, except for the last two.
@@ -22,8 +24,10 @@ void AddFiles(const SafetensorsModel& model, SourceFiles& files, ForeignCheckpoi
 ForeignCheckpoint ReadDelta(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFile(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchFolder(const std::string& path, SourceFiles& files);
-// A file of a directory, with a mapping of names.
+// A file of a directory; and a file with a mapping of names.
+std::unique_ptr<TorchArchive> OpenTorchShard(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadLlama(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
@@ -33,9 +37,13 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 bool IsMegatron(const std::string& path, SourceFiles& files);
 // The directory of the newest iteration, of a folder of iterations.
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
+// The directory that DeepSpeed's file `latest` names, of a folder of such directories.
+std::optional<std::string> NewestTag(const std::string& path, SourceFiles& files);
 // True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
+// True if a directory has partitions of a state that DeepSpeed's ZeRO divided.
+bool IsDeepSpeed(const std::vector<SourceEntry>& entries);
 // True if a directory has files of torch.save for the model-parallel ranks of a Llama model.
 bool IsLlama(const std::vector<SourceEntry>& entries);
 // True if a directory of safetensors has differences to another version in the place of tensors.

@@ -76,8 +76,11 @@ class LlamaFolder {
     for (ForeignCheckpoint& shard : shards_) {
       std::ranges::move(shard.notes, std::back_inserter(state_.notes));
     }
-    Describe(names);
-    ReadBeside({.may_link = true, .format_names = {names.begin(), names.end()}}, files_, state_);
+    std::set<std::string> parts(names.begin(), names.end());
+    DescribeFiles(files_, state_, [&](const std::string& name) {
+      return parts.contains(name) ? "file of torch.save: the tensors of one rank" : nullptr;
+    });
+    ReadBeside({.may_link = true, .format_names = std::move(parts)}, files_, state_);
     return std::move(state_);
   }
 
@@ -185,17 +188,6 @@ class LlamaFolder {
            StrCat("how the ", shards_.size(), " files divide a tensor of this name and shape ",
                   ShapeToString(shape), " of a model of width ", width_, " is not known; ",
                   kFromLlama));
-  }
-
-  void Describe(const std::vector<std::string>& names) {
-    const std::set<std::string> parts(names.begin(), names.end());
-    for (const SourceEntry& entry : files_.List(state_.path)) {
-      if (entry.name.starts_with('.')) continue;
-      const bool is_part = parts.contains(entry.name);
-      state_.files.push_back({entry.name, entry.size,
-                              is_part ? "file of torch.save: the tensors of one rank"
-                                      : "not part of the tensors, not read"});
-    }
   }
 
   SourceFiles& files_;

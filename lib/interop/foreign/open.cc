@@ -18,7 +18,16 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-enum class Format : std::uint8_t { kNone, kTorch, kSafetensors, kDelta, kMegatron, kDcp, kLlama };
+enum class Format : std::uint8_t {
+  kNone,
+  kTorch,
+  kSafetensors,
+  kDelta,
+  kMegatron,
+  kDcp,
+  kDeepSpeed,
+  kLlama
+};
 
 bool IsSafetensors(const SourceFile& file, const std::string& head) {
   constexpr std::size_t kHeadSize = 9;
@@ -55,6 +64,7 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
   });
   if (has_safetensors) return IsDelta(path, files) ? Format::kDelta : Format::kSafetensors;
   if (IsTorchFolder(entries)) return Format::kTorch;
+  if (IsDeepSpeed(entries)) return Format::kDeepSpeed;
   return IsLlama(entries) ? Format::kLlama : Format::kNone;
 }
 
@@ -65,6 +75,14 @@ std::optional<Other> OtherDirectory(const std::string& path, SourceFiles& files)
   if (!has_items) return OtherFolder(path, files);
   return Other{Code::kNotACheckpoint,
                "files of torch.distributed.checkpoint without .metadata: an unfinished save"};
+}
+
+// The newest checkpoint of a folder of them. Folders of the Trainer of Hugging Face have a model
+// beside DeepSpeed's directories: they are a checkpoint.
+std::optional<std::string> NewestOf(const std::string& path, SourceFiles& files) {
+  if (auto newest = NewestIteration(path, files)) return newest;
+  auto tagged = NewestTag(path, files);
+  return tagged && FormatOfDirectory(path, files) == Format::kNone ? tagged : std::nullopt;
 }
 
 std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& files) {
@@ -89,7 +107,7 @@ std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& 
 
 std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFiles& files,
                                                int depth) {
-  if (const auto newest = depth == 0 ? NewestIteration(path, files) : std::nullopt) {
+  if (const auto newest = depth == 0 ? NewestOf(path, files) : std::nullopt) {
     std::optional<ForeignCheckpoint> state = ReadDirectory(*newest, files, 1);
     if (state) {
       state->notes.push_back("the newest iteration: " +
@@ -117,6 +135,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kTorch:
       state = ReadTorchFolder(path, files);
       break;
+    case Format::kDeepSpeed:
+      state = ReadDeepSpeed(path, files);
+      break;
     case Format::kLlama:
       state = ReadLlama(path, files);
       break;
@@ -142,7 +163,7 @@ std::optional<ForeignKind> KindOfFile(const std::string& path, SourceFiles& file
 }
 
 std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles& files, int depth) {
-  if (const auto newest = depth == 0 ? NewestIteration(path, files) : std::nullopt) {
+  if (const auto newest = depth == 0 ? NewestOf(path, files) : std::nullopt) {
     return KindOfDirectory(*newest, files, 1);
   }
   switch (FormatOfDirectory(path, files)) {
@@ -156,6 +177,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a version of weights as a delta (slime, miles, SGLang)", true};
     case Format::kTorch:
       return ForeignKind{"a directory of files of torch.save (Hugging Face)", true};
+    case Format::kDeepSpeed:
+      return ForeignKind{"a directory of DeepSpeed (ZeRO)", true};
     case Format::kLlama:
       return ForeignKind{"a directory of a Llama model (Meta)", true};
     case Format::kNone:
@@ -273,10 +296,10 @@ Result<std::optional<ForeignKind>> KindOfForeign(const std::string& path,
   return foreign::KindOfPath(path, kind == foreign::PathKind::kDirectory, files);
 }
 
-Result<std::optional<std::string>> NewestMegatronIteration(const std::string& path) {
+Result<std::optional<std::string>> NewestForeignDirectory(const std::string& path) {
   internal::foreign::SourceFiles files{ForeignOptions()};
   try {
-    return internal::foreign::NewestIteration(path, files);
+    return internal::foreign::NewestOf(path, files);
   } catch (internal::foreign::Failure& failure) {
     return std::move(failure.status);
   }

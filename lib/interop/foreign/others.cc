@@ -108,10 +108,10 @@ constexpr std::string_view kFromOrbax =
 const std::vector<Folder>& Folders() {
   static const std::vector<Folder> folders = {
       {"a universal checkpoint of DeepSpeed",
-       "load it there (load_universal), and save the module's state by torch.save",
+       kFromDeepSpeed,
        {"zero", "mp_rank_*_model_states.pt"}},
-      {kDeepSpeed, kFromDeepSpeed, {"*zero_pp_rank_*"}},
-      {kDeepSpeed, kFromDeepSpeed, {"global_step*"}},
+      {"a folder of DeepSpeed", "give one of these directories", {"global_step*"}},
+      {kDeepSpeed, kFromDeepSpeed, {"zero_pp_rank_*"}},
       {kDeepSpeed, kFromDeepSpeed, {"mp_rank_*_model_states.pt"}, 2},
       {kDeepSpeed, kFromDeepSpeed, {"layer_*-model_states.pt"}},
       {"a checkpoint of Megatron in its format before torch_dist, one file per rank",

@@ -28,8 +28,7 @@ std::optional<Other> OtherFolder(const std::string& path, SourceFiles& files);
 
 // How to make one state of parts that programs of these names wrote.
 inline constexpr std::string_view kFromDeepSpeed =
-    "`python zero_to_fp32.py . OUT --safe_serialization`, in the folder that has global_step…, "
-    "turns them into weights that can be converted";
+    "load it there, and save the module's state with torch.save";
 inline constexpr std::string_view kFromMegatron =
     "a run of Megatron with --load, --ckpt-convert-format torch_dist and --ckpt-convert-save turns "
     "them into a directory that can be converted";

@@ -83,9 +83,9 @@ Parts PartsOf(const std::string& file, SourceFiles& files) {
 }
 
 std::string_view WayOf(const std::string& family) {
-  if (family == kOfDeepSpeed) return kFromDeepSpeed;
   if (family.starts_with("mp_rank_")) return kFromMegatron;
-  const bool is_read = family == kOfDcp || family.starts_with("consolidated.");
+  const bool is_read =
+      family == kOfDcp || family == kOfDeepSpeed || family.starts_with("consolidated.");
   if (is_read || family.find(kOf) != family.npos) return "give their directory";
   return "save the whole state with the program that wrote them";
 }

@@ -60,7 +60,10 @@ class TorchFolder {
     }
     for (auto& [name, shard] : shards) TakeShard(name, std::move(shard));
     state_.tree = MappingNode(std::move(leaves_));
-    Describe(names);
+    DescribeFiles(files_, state_, [&](const std::string& name) {
+      if (name == index_name_) return "index: the file of each tensor";
+      return names.contains(name) ? "file of torch.save: tensors" : nullptr;
+    });
     names.insert(index_name_);
     ReadBeside({.may_link = true, .index = index_name_, .format_names = std::move(names)}, files_,
                state_);
@@ -142,16 +145,6 @@ class TorchFolder {
     std::ranges::move(shard.notes, std::back_inserter(state_.notes));
   }
 
-  void Describe(const std::set<std::string>& names) {
-    for (const SourceEntry& entry : files_.List(state_.path)) {
-      if (entry.name.starts_with('.')) continue;
-      const char* meaning = "not part of the tensors, not read";
-      if (names.contains(entry.name)) meaning = "file of torch.save: tensors";
-      if (entry.name == index_name_) meaning = "index: the file of each tensor";
-      state_.files.push_back({entry.name, entry.size, meaning});
-    }
-  }
-
   SourceFiles& files_;
   ForeignCheckpoint state_;
   std::string index_name_;
@@ -168,13 +161,16 @@ bool IsTorchFolder(const std::vector<SourceEntry>& entries) {
   });
 }
 
-ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files) {
+std::unique_ptr<TorchArchive> OpenTorchShard(const std::string& path, SourceFiles& files) {
   const auto file = files.Open(path);
-  const std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
-  if (archive == nullptr) {
-    if (const auto other = OtherFile(*file)) Fail(*other, path);
-    Fail(Code::kUnsupported, path, "not a file of torch.save, unlike the model's other files");
-  }
+  std::unique_ptr<TorchArchive> archive = OpenTorchArchive(file);
+  if (archive != nullptr) return archive;
+  if (const auto other = OtherFile(*file)) Fail(*other, path);
+  Fail(Code::kUnsupported, path, "not a file of torch.save, unlike the model's other files");
+}
+
+ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files) {
+  const std::unique_ptr<TorchArchive> archive = OpenTorchShard(path, files);
   ForeignCheckpoint shard{.path = path};
   shard.tree = TorchValues(*archive, files.options(), shard).Node(archive->root(), {});
   if (!shard.unread.empty()) throw Failure{std::move(shard.unread.front().error)};

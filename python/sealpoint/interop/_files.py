@@ -51,6 +51,8 @@ class File:
         opened = files.open_again(path)
         self.size = opened.size
         self._kept: SourceFile | None = opened if files.may_keep() else None
+        self.verified: set[int] = set()  # offsets of entries whose checksum was compared
+        self.verified_lock = threading.Lock()
 
     def read_into(self, offset: int, out: memoryview) -> None:
         """Fills ``out`` with bytes. Raises IncompleteError (the file ends early) and IoError."""

@@ -11,7 +11,7 @@ from sealpoint import _paths
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
 from sealpoint._native import check_one
-from sealpoint._sealpoint import Foreign, describe_place, newest_megatron_iteration, read_foreign
+from sealpoint._sealpoint import Foreign, describe_place, newest_foreign_directory, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
@@ -172,7 +172,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
     check_one(path)
     if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
-    newest = newest_megatron_iteration(path)
+    newest = newest_foreign_directory(path)
     if newest is not None:
         state = _open_directory(newest, files, read)
         state.notes.append(f"the newest iteration: {os.path.basename(newest)}")

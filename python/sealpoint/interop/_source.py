@@ -183,11 +183,24 @@ class _Check:
             self._at += len(data)
 
     def finish(self) -> None:
+        """Also reads the bytes that were not requested, or not in order, unless an earlier check has compared them."""
+        if self._at < self._entry.size:
+            with self._file.verified_lock:
+                if self._entry.begin not in self._file.verified:
+                    self._read_rest()
+                    self._compare()
+                    self._file.verified.add(self._entry.begin)
+        else:
+            self._compare()
+
+    def _read_rest(self) -> None:
         block = memoryview(bytearray(min(_BLOCK_BYTES, self._entry.size - self._at)))
-        while self._at < self._entry.size:  # bytes not requested, or out of order
+        while self._at < self._entry.size:
             part = block[: self._entry.size - self._at]
             self._file.read_into(self._entry.begin + self._at, part)
             self.add(self._at, part)
+
+    def _compare(self) -> None:
         if self._crc != self._entry.crc:
             message = f"CRC-32 of {self._entry.name!a} is {self._crc:08x}, expected {self._entry.crc or 0:08x}"
             raise CorruptError(message, path=self._file.path, offset=self._entry.begin)
@@ -208,12 +221,17 @@ class _FileReader:
                     continue
                 if shared == box and portion.run is None:
                     return self._fill(portion, shared, out)
-                part = memoryview(bytearray(shared.size * self._item_size))
-                if portion.run is not None:
-                    self._fill_run(portion, shared, part, box, out)
+                if shared == box:
+                    self._fill_run(portion, shared, out)
                     continue
-                self._fill(portion, shared, part)
-                self._array(out, box)[_slices(_boxes.within(shared, box))] = self._array(part, shared)
+                part = memoryview(bytearray(shared.size * self._item_size))
+                target = self._array(out, box)[_slices(_boxes.within(shared, box))]
+                if portion.run is None:
+                    self._fill(portion, shared, part)
+                else:
+                    self._array(part, shared)[...] = target
+                    self._fill_run(portion, shared, part)
+                target[...] = self._array(part, shared)
         except Error as error:
             error.tensor = error.tensor or self._tensor.name
             raise
@@ -255,20 +273,17 @@ class _FileReader:
                 self._checks[key] = _Check(portion.file, portion.entry)
             self._checks[key].add(begin, out)
 
-    def _fill_run(self, portion: Portion, box: Box, part: memoryview, whole: Box, out: memoryview) -> None:
-        """Copies the elements that both the run and the box contain into ``whole``."""
+    def _fill_run(self, portion: Portion, box: Box, out: memoryview) -> None:
+        """Reads the elements of the box that the run contains. All others keep their bytes."""
         assert portion.run is not None
-        target = self._array(out, whole)
-        for index in _rows(box):
-            row = Box(index, (*(1 for _ in index[:-1]), box.extent[-1]))
-            first = _boxes.position(_boxes.within(row, portion.box).offset, portion.box.extent)
-            begin, end = max(first, portion.run[0]), min(first + box.extent[-1], portion.run[1])
-            if begin >= end:
-                continue
-            data = part[: (end - begin) * self._item_size]
-            self._get(portion, portion.begin + (begin - portion.run[0]) * self._item_size, data)
-            place = Box((*index[:-1], index[-1] + begin - first), (*row.extent[:-1], end - begin))
-            target[_slices(_boxes.within(place, whole))] = self._array(data, place)
+        at = 0
+        for first, count in _boxes.runs(_boxes.within(box, portion.box), portion.box.extent):
+            begin, end = max(first, portion.run[0]), min(first + count, portion.run[1])
+            if begin < end:
+                place = (at + begin - first) * self._item_size
+                data = out[place : place + (end - begin) * self._item_size]
+                self._get(portion, portion.begin + (begin - portion.run[0]) * self._item_size, data)
+            at += count
 
     def _load(self, portion: Portion) -> Any:
         """Loads a box whose elements are not in row-major order in the file.
@@ -294,15 +309,6 @@ class _FileReader:
         array = numpy().lib.stride_tricks.as_strided(numpy().frombuffer(data, "u1"), shape, strides, writeable=False)
         self._loaded = (portion, array)
         return array
-
-
-def _rows(box: Box) -> Any:
-    """Returns the offsets of the rows along the last dimension."""
-    import itertools
-
-    return itertools.product(
-        *(range(x, x + n) for x, n in zip(box.offset[:-1], box.extent[:-1], strict=True)), (box.offset[-1],)
-    )
 
 
 def _slices(box: Box) -> tuple[slice, ...]:

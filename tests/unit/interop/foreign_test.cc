@@ -214,14 +214,14 @@ TEST_F(ReadForeignTest, ThePathIsInEachError) {
 }
 
 TEST_F(ReadForeignTest, TheNewestIterationOfMegatron) {
-  EXPECT_FALSE(NewestMegatronIteration(folder_.string()).value().has_value());
+  EXPECT_FALSE(NewestForeignDirectory(folder_.string()).value().has_value());
   const auto write = [&](const char* text) {
     std::ofstream(folder_ / "latest_checkpointed_iteration.txt") << text;
   };
   write(" 7\n");
-  EXPECT_EQ(NewestMegatronIteration(folder_.string()).value(), (folder_ / "iter_0000007").string());
+  EXPECT_EQ(NewestForeignDirectory(folder_.string()).value(), (folder_ / "iter_0000007").string());
   write("../7");
-  EXPECT_EQ(NewestMegatronIteration(folder_.string()).status().code(), Code::kCorrupt);
+  EXPECT_EQ(NewestForeignDirectory(folder_.string()).status().code(), Code::kCorrupt);
 }
 
 }  // namespace

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/interop/foreign/arguments.h"
+#include "lib/interop/foreign/beside.h"
+#include "lib/interop/foreign/bytes.h"
+#include "lib/interop/foreign/failure.h"
+#include "lib/interop/foreign/flat.h"
+#include "lib/interop/foreign/formats.h"
+#include "lib/interop/foreign/node.h"
+#include "lib/interop/foreign/others.h"
+#include "lib/interop/foreign/torch_legacy.h"
+#include "lib/interop/foreign/torch_values.h"
+#include "lib/storage/path.h"
+
+// Directories of DeepSpeed with ZeRO stage 1, 2 or 3. Each data-parallel rank stores its partition
+// of the flattened fp32 weights; files of the model store names, shapes and buffers. The weights
+// are those that DeepSpeed's zero_to_fp32.py computes.
+
+namespace sealpoint::internal::foreign {
+namespace {
+
+using Kind = Pickled::Kind;
+
+constexpr std::string_view kOfRank = "zero_pp_rank_";
+constexpr std::string_view kOfFirstModelRank = "mp_rank_00";
+constexpr std::string_view kBf16 = "bf16_";
+constexpr std::string_view kPartitionEnd = "_optim_states.pt";
+constexpr std::string_view kModelEnd = "_model_states.pt";
+constexpr const char* kNewestTag = "latest";
+constexpr std::uint64_t kTagBytesMax = 256;
+
+bool IsPartition(const SourceEntry& entry) {
+  return entry.is_file && entry.name.ends_with(kPartitionEnd) &&
+         entry.name.find(kOfRank) != std::string::npos;
+}
+
+// The entries of a mapping in a mapping; none if there is none.
+const PickledPairs& EntriesOf(const Pickled& mapping, std::string_view key) {
+  static const PickledPairs none;
+  const Pickled* const value = Find(mapping, key);
+  return value != nullptr ? PairsOf(*value) : none;
+}
+
+std::uint64_t AlignUp(std::uint64_t value, std::uint64_t step) {
+  return CappedAdd(value / step * step, value % step == 0 ? 0 : step);
+}
+
+struct Parameter {
+  std::string name;
+  Shape shape;
+  std::uint64_t count = 0;
+};
+
+std::vector<Parameter> ParametersOf(const PickledPairs& shapes) {
+  std::vector<Parameter> parameters;
+  for (const auto& [name, sizes] : shapes) {
+    Parameter parameter{.name = NameOf(*name), .shape = SizesOf(*sizes)};
+    const Result<std::uint64_t> count = ElementCount(parameter.shape);
+    if (!count.ok()) InvalidValue("a shape has more than 2^64 elements");
+    parameter.count = *count;
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+// The only tensor of a value; empty if it has none.
+std::optional<ForeignTensor> TensorIn(const TorchArchive& archive, const Pickled& value) {
+  ForeignCheckpoint found;
+  TorchValues(archive, ForeignOptions(), found).Node(value, {"partition"});
+  if (found.tensors.size() != 1) return std::nullopt;
+  return std::move(found.tensors.begin()->second);
+}
+
+void AppendTo(Flat& flat, const TorchArchive& archive, const Pickled& value) {
+  std::optional<ForeignTensor> tensor = TensorIn(archive, value);
+  if (!tensor) InvalidValue("a partition is not a tensor");
+  flat.Append(*std::move(tensor));
+}
+
+// The number of steps that an optimizer made, as stored: optimizers keep it with each parameter or
+// with each group, as a tensor or not. Empty if it is not known.
+std::string StepOf(const TorchArchive& archive, const Pickled& optimizer) {
+  const Pickled* step = nullptr;
+  const PickledPairs& state = EntriesOf(optimizer, "state");
+  if (!state.empty()) step = Find(*state.front().second, "step");
+  const Pickled* const groups = Find(optimizer, "param_groups");
+  if (step == nullptr && groups != nullptr && !SequenceOf(*groups).empty()) {
+    step = Find(*SequenceOf(*groups).front(), "step");
+  }
+  if (step == nullptr) return "";
+  if (step->is(Kind::kInt)) return std::to_string(step->number);
+  const std::optional<ForeignTensor> tensor = TensorIn(archive, *step);
+  if (!tensor || tensor->parts.empty() || ElementCount(tensor->shape).value_or(0) != 1) return "";
+  const ForeignPart& part = tensor->parts.front();
+  return archive.file().Read(part.entry_begin + part.begin, DTypeSizeBytes(tensor->dtype));
+}
+
+class DeepSpeedFolder {
+ public:
+  DeepSpeedFolder(const std::string& path, SourceFiles& files) : files_(files) {
+    state_.format = "deepspeed";
+    state_.path = path;
+    state_.digest = "CRC-32 of the zips";
+  }
+
+  ForeignCheckpoint Read() {
+    FindFiles();
+    for (const std::string& name : partition_names_) {
+      const std::string path = JoinPath(state_.path, name);
+      Checked(path, [&] { ReadPartitions(*OpenTorchShard(path, files_)); });
+    }
+    for (const std::string& name : model_names_) {
+      const std::string path = JoinPath(state_.path, name);
+      Checked(path, [&] { ReadModel(*OpenTorchShard(path, files_)); });
+    }
+    Checked(state_.path, [&] {
+      is_stage_3_ ? JoinParameters() : JoinGroups();
+      for (const auto& [parameter, flat] : frozen_) AddParameter(parameter, flat, 0);
+      AddShared();
+    });
+    state_.tree = MappingNode(std::move(leaves_));
+    state_.left_out.push_back({"optimizer", 0,
+                               "state of optimizer, schedule and trainer, in the files of the "
+                               "ranks: only the weights are read",
+                               true});
+    const std::set<std::string> partitions(partition_names_.begin(), partition_names_.end());
+    std::set<std::string> names(model_names_.begin(), model_names_.end());
+    DescribeFiles(files_, state_, [&](const std::string& name) {
+      if (names.contains(name)) return "file of torch.save: names, shapes and buffers";
+      return partitions.contains(name) ? "file of torch.save: weights of one rank" : nullptr;
+    });
+    names.insert(partitions.begin(), partitions.end());
+    ReadBeside({.may_link = true, .format_names = std::move(names)}, files_, state_);
+    return std::move(state_);
+  }
+
+ private:
+  // The files of each rank, by name. Tensor-parallel ranks, pipeline stages and experts have other
+  // names.
+  void FindFiles() {
+    std::set<std::string> names;
+    std::size_t ranks = 0;
+    std::string_view prefix;
+    for (const SourceEntry& entry : files_.List(state_.path)) {
+      const std::string& name = *names.insert(entry.name).first;
+      const bool is_state = name.ends_with(kPartitionEnd) || name.ends_with("model_states.pt");
+      const bool is_of_part = name.find(kOfFirstModelRank) == name.npos ||
+                              name.starts_with("layer_") || name.starts_with("exp");
+      if (is_state && is_of_part) RefuseParts(JoinPath(state_.path, name));
+      if (!IsPartition(entry)) continue;
+      ++ranks;
+      if (name.starts_with(kBf16)) prefix = kBf16;
+    }
+    const std::string model_of_all = StrCat(kOfFirstModelRank, kModelEnd);
+    const bool has_model_of_all = names.contains(model_of_all);
+    if (has_model_of_all) model_names_.push_back(model_of_all);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const std::string of_rank = StrCat(kOfRank, rank, "_", kOfFirstModelRank);
+      partition_names_.push_back(StrCat(prefix, of_rank, kPartitionEnd));
+      if (!has_model_of_all) model_names_.push_back(StrCat(of_rank, kModelEnd));
+    }
+    for (const auto* const expected : {&partition_names_, &model_names_}) {
+      for (const std::string& name : *expected) {
+        if (names.contains(name)) continue;
+        Fail(Code::kIncomplete, state_.path, name, " is missing, of the files of ", ranks,
+             " ranks");
+      }
+    }
+  }
+
+  [[noreturn]] static void RefuseParts(const std::string& path) {
+    Fail(Code::kUnsupported, path,
+         "the ranks have different parts of the model (tensor or pipeline parallelism, experts), "
+         "expected ZeRO alone; ",
+         kFromDeepSpeed);
+  }
+
+  template <typename Step>
+  void Checked(const std::string& path, const Step& step) {
+    try {
+      step();
+    } catch (const std::invalid_argument& error) {
+      Fail(Code::kCorrupt, path, "not as DeepSpeed writes it: ", error.what());
+    }
+  }
+
+  void ReadPartitions(const TorchArchive& archive) {
+    const Pickled& optimizer = Get(archive.root(), "optimizer_state_dict");
+    if (Find(optimizer, "ds_zero_partition_groups") != nullptr) RefuseParts(archive.path());
+    const bool is_first = flats_.empty();
+    if (is_first) is_stage_3_ = Find(optimizer, "fp32_flat_groups") != nullptr;
+    CheckRanks(archive, Get(optimizer, "partition_count"));
+    CheckStep(archive,
+              Get(optimizer, is_stage_3_ ? "optimizer_state_dict" : "base_optimizer_state"));
+    const PickledItems& groups = SequenceOf(
+        Get(optimizer, is_stage_3_ ? "fp32_flat_groups" : "single_partition_of_fp32_groups"));
+    if (is_stage_3_) {
+      flats_.emplace_back();
+    } else if (is_first) {
+      flats_.resize(groups.size());
+    } else if (groups.size() != flats_.size()) {
+      InvalidValue(StrCat(groups.size(), " parameter groups, expected ", flats_.size(),
+                          ", as in the file of rank 0"));
+    }
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      AppendTo(is_stage_3_ ? flats_.back() : flats_[i], archive, *groups[i]);
+    }
+    const Pickled* const paddings = Find(optimizer, "param_alignment_paddings");
+    if (!is_first || paddings == nullptr) return;
+    for (const Pickled* const group : SequenceOf(*paddings)) {
+      paddings_.emplace_back();
+      for (const Pickled* const one : SequenceOf(*group)) {
+        paddings_.back().push_back(NaturalOf(*one));
+      }
+    }
+  }
+
+  // All ranks divide each group: one number, or one for each group.
+  void CheckRanks(const TorchArchive& archive, const Pickled& counts) const {
+    const auto check = [&](const Pickled& count) {
+      if (NaturalOf(count) == partition_names_.size()) return;
+      Fail(Code::kIncomplete, archive.path(), "has weights of one of ", NaturalOf(count),
+           " ranks, and the directory files of ", partition_names_.size());
+    };
+    if (!counts.is_sequence()) return check(counts);
+    for (const Pickled* const count : SequenceOf(counts)) check(*count);
+  }
+
+  // Files of different saves in one directory would be mixed in silence.
+  void CheckStep(const TorchArchive& archive, const Pickled& optimizer) {
+    const std::string step = StepOf(archive, optimizer);
+    if (step.empty()) return;
+    if (optimizer_step_.empty()) optimizer_step_ = step;
+    if (step == optimizer_step_) return;
+    Fail(Code::kCorrupt, archive.path(), "the optimizer made another number of steps than in ",
+         partition_names_.front(), ": the files are of different saves");
+  }
+
+  void ReadModel(const TorchArchive& archive) {
+    const Pickled& root = archive.root();
+    if (Find(root, "ds_autoep_layers") != nullptr || Find(root, "autoep_layers") != nullptr) {
+      RefuseParts(archive.path());
+    }
+    const std::uint64_t step = NaturalOf(Get(root, "global_steps"));
+    const bool is_first = !state_.step;
+    if (is_first) state_.step = step;
+    if (step != *state_.step) {
+      Fail(Code::kCorrupt, archive.path(), "step ", step, ", expected ", *state_.step, ", as in ",
+           model_names_.front(), ": the files are of different saves");
+    }
+    if (is_first) ReadFirstModel(archive);
+    if (frozen_.empty()) return;
+    std::map<std::string_view, const Pickled*> fragments;
+    for (const auto& [name, value] : PairsOf(Get(root, "frozen_param_fragments"))) {
+      fragments.emplace(name->text, value);
+    }
+    for (auto& [parameter, flat] : frozen_) {
+      const auto found = fragments.find(parameter.name);
+      if (found == fragments.end()) InvalidValue("a frozen parameter is not stored");
+      AppendTo(flat, archive, *found->second);
+    }
+  }
+
+  void ReadFirstModel(const TorchArchive& archive) {
+    const Pickled& root = archive.root();
+    std::set<std::string> elsewhere;
+    for (const Pickled* const group : SequenceOf(Get(root, "param_shapes"))) {
+      parameters_.push_back(ParametersOf(PairsOf(*group)));
+      for (const Parameter& parameter : parameters_.back()) elsewhere.insert(parameter.name);
+    }
+    // Stages 1 and 2 store frozen parameters whole, in the module.
+    if (is_stage_3_) {
+      for (Parameter& parameter : ParametersOf(EntriesOf(root, "frozen_param_shapes"))) {
+        elsewhere.insert(parameter.name);
+        frozen_.emplace_back(std::move(parameter), Flat());
+      }
+    }
+    for (const auto& [name, stored] : EntriesOf(root, "shared_params")) {
+      shared_.emplace_back(NameOf(*name), NameOf(*stored));
+      elsewhere.insert(shared_.back().first);
+    }
+    // The module has a placeholder or a copy of each parameter that is stored elsewhere.
+    TorchValues values(archive, files_.options(), state_);
+    for (const auto& [key, value] : PairsOf(Get(root, "module"))) {
+      const std::string name = NameOf(*key);
+      if (elsewhere.contains(name)) continue;
+      AddLeaf(name, values.Node(*value, {name}));
+    }
+  }
+
+  // Stages 1 and 2: the parameters of a group, one after the other, are divided among the ranks.
+  void JoinGroups() {
+    if (parameters_.size() != flats_.size()) {
+      InvalidValue(
+          StrCat(flats_.size(), " parameter groups, and the shapes of ", parameters_.size()));
+    }
+    for (std::size_t i = 0; i < flats_.size(); ++i) {
+      std::uint64_t at = 0;
+      for (std::size_t j = 0; j < parameters_[i].size(); ++j) {
+        AddParameter(parameters_[i][j], flats_[i], at);
+        at += parameters_[i][j].count;
+        if (i < paddings_.size() && j < paddings_[i].size()) at = CappedAdd(at, paddings_[i][j]);
+      }
+      CheckEnd(at, flats_[i].size(), 2 * partition_names_.size());
+    }
+  }
+
+  // Stage 3: each parameter is divided among the ranks, and padded to equal parts. A rank may have
+  // one part in two of its flat tensors.
+  void JoinParameters() {
+    const std::size_t ranks = flats_.size();
+    std::uint64_t at = 0;
+    for (const std::vector<Parameter>& group : parameters_) {
+      for (const Parameter& parameter : group) {
+        const std::uint64_t part = AlignUp(parameter.count, ranks) / ranks;
+        ForeignTensor tensor{.shape = parameter.shape};
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+          const std::uint64_t first = std::min(rank * part, parameter.count);
+          flats_[rank].AddTo(tensor, at, std::min(part, parameter.count - first), first,
+                             files_.budget(), state_.path);
+        }
+        Add(parameter.name, std::move(tensor));
+        at += part;
+      }
+    }
+    for (const Flat& flat : flats_) CheckEnd(at, flat.size(), 1);
+  }
+
+  // Names and shapes are those of these partitions only if they use them up, but for an alignment.
+  static void CheckEnd(std::uint64_t used, std::uint64_t stored, std::uint64_t alignment) {
+    if (AlignUp(used, alignment) == AlignUp(stored, alignment)) return;
+    InvalidValue(StrCat("the parameters have ", used, " elements, and the partitions ", stored));
+  }
+
+  void AddParameter(const Parameter& parameter, const Flat& flat, std::uint64_t begin) {
+    ForeignTensor tensor{.shape = parameter.shape};
+    flat.AddTo(tensor, begin, parameter.count, 0, files_.budget(), state_.path);
+    Add(parameter.name, std::move(tensor));
+  }
+
+  void Add(const std::string& name, ForeignTensor tensor) {
+    if (tensor.dtype == DType::kNone) tensor.dtype = DType::kF32;  // no elements
+    state_.tensors.emplace(name, std::move(tensor));
+    AddLeaf(name, TensorNode(name));
+  }
+
+  void AddLeaf(const std::string& name, ForeignNode node) {
+    if (!keys_.insert(name).second) InvalidValue(StrCat(Printable(name), " is stored twice"));
+    leaves_.push_back({name, std::move(node)});
+  }
+
+  // Tied weights are stored under one of their names. DeepSpeed can omit frozen ones.
+  void AddShared() {
+    for (const auto& [name, stored] : shared_) {
+      if (state_.tensors.contains(stored)) {
+        AddLeaf(name, TensorNode(stored));
+      } else {
+        state_.notes.push_back(StrCat(Printable(name), " is left out: ", Printable(stored),
+                                      ", with which it shares memory, is not stored"));
+      }
+    }
+  }
+
+  SourceFiles& files_;
+  ForeignCheckpoint state_;
+  std::vector<std::string> partition_names_;  // by rank
+  std::vector<std::string> model_names_;      // in stage 3 by rank
+  bool is_stage_3_ = false;
+  std::vector<Flat> flats_;                           // of each group; in stage 3 of each rank
+  std::vector<std::vector<std::uint64_t>> paddings_;  // elements behind each parameter, by group
+  std::string optimizer_step_;
+  std::vector<std::vector<Parameter>> parameters_;  // by group
+  std::vector<std::pair<Parameter, Flat>> frozen_;
+  std::vector<std::pair<std::string, std::string>> shared_;  // a name, and the stored name
+  ForeignNode::Members leaves_;
+  std::set<std::string> keys_;  // of the leaves
+};
+
+}  // namespace
+
+bool IsDeepSpeed(const std::vector<SourceEntry>& entries) {
+  return std::ranges::any_of(entries, IsPartition);
+}
+
+ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files) {
+  return DeepSpeedFolder(path, files).Read();
+}
+
+std::optional<std::string> NewestTag(const std::string& path, SourceFiles& files) {
+  for (const SourceEntry& entry : files.List(path)) {
+    if (entry.name != kNewestTag || !entry.is_file || entry.size > kTagBytesMax) continue;
+    const auto file = files.Open(JoinPath(path, kNewestTag));
+    std::string tag = file->Read(0, file->size());
+    while (tag.ends_with('\n')) tag.pop_back();
+    for (const SourceEntry& other : files.List(path)) {
+      if (other.name != tag || other.kind != EntryKind::kDirectory) continue;
+      std::string directory = JoinPath(path, tag);
+      if (IsDeepSpeed(files.List(directory))) return directory;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace sealpoint::internal::foreign
