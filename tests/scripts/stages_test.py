@@ -17,7 +17,7 @@ import unittest
 
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
-REST = ["deep", "sanitizers", "threads", "minimal", "frameworks", "aarch64", "lint", "site", "demo"]
+REST = ["deep", "sanitizers", "lint", "frameworks", "minimal", "site", "demo", "threads", "aarch64"]
 NIGHTLY = ["enumerations", "models", "mutants", "mutants-full", "newest-torch", "frameworks-full", "free-threaded", "fuzz-long",
            "presets", "aarch64-full", "builds", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
@@ -76,7 +76,7 @@ class StagesTest(unittest.TestCase):
     def test_a_failure_is_named_and_the_others_run(self):
         for failing, stage in (
             ("cmake --workflow --preset gcc", "gcc"), ("cmake --workflow --preset threads", "threads"),
-            ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("python_env.sh", "python"), ("each_source.py", "deep"),
+            ("testing_table.py", "gcc"), ("tidy.py", "lint"), ("python_env.sh", "python"),
             ("site.sh", "site"), ("aarch64_sysroot.sh", "aarch64"),
         ):  # fmt: skip
             with self.subTest(failing):
@@ -85,6 +85,18 @@ class StagesTest(unittest.TestCase):
                 self.assertIn((stage, "FAILED"), self.outcomes(output))
                 self.assertEqual(len(self.outcomes(output)), len(PRODUCT + REST))
                 self.assertIn(f"======== {stage} failed; its last lines ========", output)
+
+    def test_a_source_that_does_not_compile_alone_is_a_failure_of_the_night(self):
+        status, output, _ = self.run_stages("enumerations", FAILING="each_source.py")
+        self.assertEqual((status, self.outcomes(output)), (1, [("enumerations", "FAILED")]), output)
+
+    def test_stages_for_which_no_time_is_left_are_named(self):
+        status, output, calls = self.run_stages("lint", "site", SEALPOINT_STAGES_UNTIL="1")
+        self.assertEqual((status, self.outcomes(output)), (0, [("lint", "not"), ("site", "not")]), output)
+        self.assertFalse([call for call in calls if not call.startswith("git")])
+        self.assertIn("no time was left", output)
+        _, output, _ = self.run_stages("site", SEALPOINT_STAGES_UNTIL="99999999999")
+        self.assertEqual(self.outcomes(output), [("site", "passed")], output)
 
     def test_a_stage_without_the_archive_of_debian_passes(self):
         for script, stage in ("aarch64_sysroot.sh", "aarch64"), ("free_threaded.sh", "free-threaded"):
