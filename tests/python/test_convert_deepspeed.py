@@ -17,7 +17,7 @@ from sealpoint.interop import convert, open_source  # noqa: E402
 from test_inspect_formats import check_same  # noqa: E402
 
 MADE = "deepspeed_0.19.8"
-FOLDERS = ["1_3_fp32", "2_2_bf16", "3_2_bf16", "3_4_fp32"]
+FOLDERS = ["1_3_fp32", "2_2_bf16", "3_2_bf16", "3_4_fp32", "2_2_bf16_universal", "3_2_bf16_universal"]
 
 
 def tensors_of(path):
@@ -27,12 +27,14 @@ def tensors_of(path):
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-@pytest.mark.parametrize("inside", ["", "global_step3"])
-def test_the_weights_are_those_of_zero_to_fp32(name, inside, unpack, tmp_path):
+@pytest.mark.parametrize("is_tag", [False, True])
+def test_the_weights_are_those_of_zero_to_fp32(name, is_tag, unpack, tmp_path):
     folder = unpack(MADE) / name
     expected = torch.load(folder / "expected.bin")
     (folder / "expected.bin").unlink()
-    report = convert(folder / inside, tmp_path / "made.pt", drop=["optimizer"], verify=True)
+    if is_tag:
+        (folder,) = folder.glob("global_step3*")
+    report = convert(folder, tmp_path / "made.pt", drop=["optimizer"], verify=True)
     assert (report.source_format, report.is_whole) == ("deepspeed", True)
     found = torch.load(tmp_path / "made.pt")
     more = {"frozen.weight", "frozen.bias"} if name.startswith("1") else set()  # zero_to_fp32 loses them
@@ -40,7 +42,20 @@ def test_the_weights_are_those_of_zero_to_fp32(name, inside, unpack, tmp_path):
     for key, tensor in expected.items():
         assert torch.equal(found[key].to(tensor.dtype), tensor), key
     assert found["head.weight"].data_ptr() == found["embed.weight"].data_ptr()
-    assert check_same(folder / inside) is None
+    assert check_same(folder) is None
+
+
+def test_a_universal_checkpoint_without_a_parameter(unpack, tmp_path):
+    (folder,) = (unpack(MADE) / "3_2_bf16_universal").glob("global_step3*")
+    torch.save(torch.zeros(41), folder / "zero/a.weight/fp32.pt")
+    with pytest.raises(sealpoint.CorruptError, match="the parameters have 42 elements, and the partitions 41"):
+        convert(folder, tmp_path / "made")
+    torch.save({"params": torch.zeros(7, 6)}, folder / "zero/a.weight/fp32.pt")
+    with pytest.raises(sealpoint.CorruptError, match="the entry param is missing"):
+        convert(folder, tmp_path / "made")
+    shutil.rmtree(folder / "zero/a.weight")
+    with pytest.raises(sealpoint.IncompleteError, match="zero/a.weight/fp32.pt"):
+        convert(folder, tmp_path / "made")
 
 
 def test_what_is_not_read_is_told(unpack, tmp_path):

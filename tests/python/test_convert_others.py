@@ -89,8 +89,6 @@ FOLDERS = {
              "give one of these directories"),
     "zero3": (["zero_pp_rank_0_mp_rank_00_model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
     "pipeline": (["layer_00-model_00-model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
-    "universal": (["zero/module.w/fp32.pt", "mp_rank_00_model_states.pt"], "a universal checkpoint of DeepSpeed",
-                  "load it there"),
     "megatron": (["mp_rank_00/model_optim_rng.pt"], "a checkpoint of Megatron in its format before torch_dist",
                  "--ckpt-convert-format torch_dist"),
     "accelerate": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.bin", "random_states_0.pkl"],

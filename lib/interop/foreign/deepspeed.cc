@@ -38,12 +38,24 @@ constexpr std::string_view kOfFirstModelRank = "mp_rank_00";
 constexpr std::string_view kBf16 = "bf16_";
 constexpr std::string_view kPartitionEnd = "_optim_states.pt";
 constexpr std::string_view kModelEnd = "_model_states.pt";
-constexpr const char* kNewestTag = "latest";
+constexpr std::string_view kUniversal = "zero";
+constexpr const char* kWeightEnd = "fp32.pt";
 constexpr std::uint64_t kTagBytesMax = 256;
 
 bool IsPartition(const SourceEntry& entry) {
   return entry.is_file && entry.name.ends_with(kPartitionEnd) &&
          entry.name.find(kOfRank) != std::string::npos;
+}
+
+bool IsModel(std::string_view name) { return name.ends_with("model_states.pt"); }
+
+// A universal checkpoint has a directory of each parameter in place of the ranks' partitions.
+bool IsUniversal(const std::vector<SourceEntry>& entries) {
+  const auto is_zero = [](const SourceEntry& entry) {
+    return entry.name == kUniversal && entry.kind == EntryKind::kDirectory;
+  };
+  return std::ranges::any_of(entries, is_zero) &&
+         std::ranges::any_of(entries, IsModel, &SourceEntry::name);
 }
 
 // The entries of a mapping in a mapping; none if there is none.
@@ -73,20 +85,6 @@ std::vector<Parameter> ParametersOf(const PickledPairs& shapes) {
     parameters.push_back(std::move(parameter));
   }
   return parameters;
-}
-
-// The only tensor of a value; empty if it has none.
-std::optional<ForeignTensor> TensorIn(const TorchArchive& archive, const Pickled& value) {
-  ForeignCheckpoint found;
-  TorchValues(archive, ForeignOptions(), found).Node(value, {"partition"});
-  if (found.tensors.size() != 1) return std::nullopt;
-  return std::move(found.tensors.begin()->second);
-}
-
-void AppendTo(Flat& flat, const TorchArchive& archive, const Pickled& value) {
-  std::optional<ForeignTensor> tensor = TensorIn(archive, value);
-  if (!tensor) InvalidValue("a partition is not a tensor");
-  flat.Append(*std::move(tensor));
 }
 
 // The number of steps that an optimizer made, as stored: optimizers keep it with each parameter or
@@ -126,7 +124,11 @@ class DeepSpeedFolder {
       Checked(path, [&] { ReadModel(*OpenTorchShard(path, files_)); });
     }
     Checked(state_.path, [&] {
-      is_stage_3_ ? JoinParameters() : JoinGroups();
+      if (is_universal_) {
+        ReadUniversal();
+      } else {
+        is_stage_3_ ? JoinParameters() : JoinGroups();
+      }
       for (const auto& [parameter, flat] : frozen_) AddParameter(parameter, flat, 0);
       AddShared();
     });
@@ -139,9 +141,11 @@ class DeepSpeedFolder {
     std::set<std::string> names(model_names_.begin(), model_names_.end());
     DescribeFiles(files_, state_, [&](const std::string& name) {
       if (names.contains(name)) return "file of torch.save: names, shapes and buffers";
+      if (is_universal_ && name == kUniversal) return "weights: a directory of each parameter";
       return partitions.contains(name) ? "file of torch.save: weights of one rank" : nullptr;
     });
     names.insert(partitions.begin(), partitions.end());
+    if (is_universal_) names.emplace(kUniversal);
     ReadBeside({.may_link = true, .format_names = std::move(names)}, files_, state_);
     return std::move(state_);
   }
@@ -150,25 +154,27 @@ class DeepSpeedFolder {
   // The files of each rank, by name. Tensor-parallel ranks, pipeline stages and experts have other
   // names.
   void FindFiles() {
+    const std::vector<SourceEntry> entries = files_.List(state_.path);
+    is_universal_ = std::ranges::none_of(entries, IsPartition);
     std::set<std::string> names;
     std::size_t ranks = 0;
     std::string_view prefix;
-    for (const SourceEntry& entry : files_.List(state_.path)) {
+    for (const SourceEntry& entry : entries) {
       const std::string& name = *names.insert(entry.name).first;
-      const bool is_state = name.ends_with(kPartitionEnd) || name.ends_with("model_states.pt");
+      const bool is_state = name.ends_with(kPartitionEnd) || IsModel(name);
       const bool is_of_part = name.find(kOfFirstModelRank) == name.npos ||
                               name.starts_with("layer_") || name.starts_with("exp");
       if (is_state && is_of_part) RefuseParts(JoinPath(state_.path, name));
-      if (!IsPartition(entry)) continue;
-      ++ranks;
+      if (is_universal_ ? IsModel(name) : IsPartition(entry)) ++ranks;
       if (name.starts_with(kBf16)) prefix = kBf16;
     }
     const std::string model_of_all = StrCat(kOfFirstModelRank, kModelEnd);
     const bool has_model_of_all = names.contains(model_of_all);
     if (has_model_of_all) model_names_.push_back(model_of_all);
+    is_stage_3_ = !has_model_of_all;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const std::string of_rank = StrCat(kOfRank, rank, "_", kOfFirstModelRank);
-      partition_names_.push_back(StrCat(prefix, of_rank, kPartitionEnd));
+      if (!is_universal_) partition_names_.push_back(StrCat(prefix, of_rank, kPartitionEnd));
       if (!has_model_of_all) model_names_.push_back(StrCat(of_rank, kModelEnd));
     }
     for (const auto* const expected : {&partition_names_, &model_names_}) {
@@ -200,7 +206,6 @@ class DeepSpeedFolder {
     const Pickled& optimizer = Get(archive.root(), "optimizer_state_dict");
     if (Find(optimizer, "ds_zero_partition_groups") != nullptr) RefuseParts(archive.path());
     const bool is_first = flats_.empty();
-    if (is_first) is_stage_3_ = Find(optimizer, "fp32_flat_groups") != nullptr;
     CheckRanks(archive, Get(optimizer, "partition_count"));
     CheckStep(archive,
               Get(optimizer, is_stage_3_ ? "optimizer_state_dict" : "base_optimizer_state"));
@@ -338,6 +343,32 @@ class DeepSpeedFolder {
     for (const Flat& flat : flats_) CheckEnd(at, flat.size(), 1);
   }
 
+  // Converted stages 1 and 2 have whole tensors, and stage 3 flat ones.
+  void ReadUniversal() {
+    const std::string zero = JoinPath(state_.path, std::string(kUniversal));
+    std::set<std::string> stored;
+    for (const SourceEntry& entry : files_.List(zero)) stored.insert(entry.name);
+    for (const std::vector<Parameter>& group : parameters_) {
+      for (const Parameter& parameter : group) {
+        const std::string path = JoinPath(JoinPath(zero, parameter.name), kWeightEnd);
+        if (!stored.contains(parameter.name)) Fail(Code::kIncomplete, path, "the file is missing");
+        Checked(path, [&] {
+          const std::unique_ptr<TorchArchive> archive = OpenTorchShard(path, files_);
+          const Pickled* const whole =
+              archive->root().is(Kind::kMapping) ? &Get(archive->root(), "param") : nullptr;
+          std::optional<ForeignTensor> tensor =
+              TensorIn(*archive, whole != nullptr ? *whole : archive->root());
+          if (!tensor) InvalidValue("a weight is not a tensor");
+          if (tensor->shape == parameter.shape) return Add(parameter.name, *std::move(tensor));
+          Flat flat;
+          flat.Append(*std::move(tensor));
+          CheckEnd(parameter.count, flat.size(), 1);
+          AddParameter(parameter, flat, 0);
+        });
+      }
+    }
+  }
+
   // Names and shapes are those of these partitions only if they use them up, but for an alignment.
   static void CheckEnd(std::uint64_t used, std::uint64_t stored, std::uint64_t alignment) {
     if (AlignUp(used, alignment) == AlignUp(stored, alignment)) return;
@@ -377,6 +408,7 @@ class DeepSpeedFolder {
   ForeignCheckpoint state_;
   std::vector<std::string> partition_names_;  // by rank
   std::vector<std::string> model_names_;      // in stage 3 by rank
+  bool is_universal_ = false;
   bool is_stage_3_ = false;
   std::vector<Flat> flats_;                           // of each group; in stage 3 of each rank
   std::vector<std::vector<std::uint64_t>> paddings_;  // elements behind each parameter, by group
@@ -391,7 +423,7 @@ class DeepSpeedFolder {
 }  // namespace
 
 bool IsDeepSpeed(const std::vector<SourceEntry>& entries) {
-  return std::ranges::any_of(entries, IsPartition);
+  return std::ranges::any_of(entries, IsPartition) || IsUniversal(entries);
 }
 
 ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files) {
@@ -399,12 +431,13 @@ ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files) {
 }
 
 std::optional<std::string> NewestTag(const std::string& path, SourceFiles& files) {
-  for (const SourceEntry& entry : files.List(path)) {
-    if (entry.name != kNewestTag || !entry.is_file || entry.size > kTagBytesMax) continue;
-    const auto file = files.Open(JoinPath(path, kNewestTag));
-    std::string tag = file->Read(0, file->size());
+  const std::vector<SourceEntry> entries = files.List(path);
+  for (const char* const tracker : {"latest", "latest_universal"}) {
+    const auto entry = std::ranges::find(entries, tracker, &SourceEntry::name);
+    if (entry == entries.end() || !entry->is_file || entry->size > kTagBytesMax) continue;
+    std::string tag = files.Open(JoinPath(path, tracker))->Read(0, entry->size);
     while (tag.ends_with('\n')) tag.pop_back();
-    for (const SourceEntry& other : files.List(path)) {
+    for (const SourceEntry& other : entries) {
       if (other.name != tag || other.kind != EntryKind::kDirectory) continue;
       std::string directory = JoinPath(path, tag);
       if (IsDeepSpeed(files.List(directory))) return directory;

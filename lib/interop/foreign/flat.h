@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "lib/interop/foreign/arguments.h"
 #include "lib/interop/foreign/budget.h"
 #include "lib/interop/foreign/bytes.h"
+#include "lib/interop/foreign/torch_values.h"
 #include "sealpoint/interop.h"
 
 namespace sealpoint::internal::foreign {
@@ -74,6 +76,12 @@ class Flat {
   std::vector<std::uint64_t> begins_;
   std::uint64_t size_ = 0;
 };
+
+inline void AppendTo(Flat& flat, const TorchArchive& archive, const Pickled& value) {
+  std::optional<ForeignTensor> tensor = TensorIn(archive, value);
+  if (!tensor) InvalidValue("a partition is not a tensor");
+  flat.Append(*std::move(tensor));
+}
 
 }  // namespace sealpoint::internal::foreign
 

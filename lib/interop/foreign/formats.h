@@ -37,12 +37,13 @@ ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 bool IsMegatron(const std::string& path, SourceFiles& files);
 // The directory of the newest iteration, of a folder of iterations.
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
-// The directory that DeepSpeed's file `latest` names, of a folder of such directories.
+// The directory that DeepSpeed's file `latest` or `latest_universal` names.
 std::optional<std::string> NewestTag(const std::string& path, SourceFiles& files);
 // True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
-// True if a directory has partitions of a state that DeepSpeed's ZeRO divided.
+// True if a directory has partitions of a state that DeepSpeed's ZeRO divided, or their universal
+// form.
 bool IsDeepSpeed(const std::vector<SourceEntry>& entries);
 // True if a directory has files of torch.save for the model-parallel ranks of a Llama model.
 bool IsLlama(const std::vector<SourceEntry>& entries);

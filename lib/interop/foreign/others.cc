@@ -107,9 +107,6 @@ constexpr std::string_view kFromOrbax =
 
 const std::vector<Folder>& Folders() {
   static const std::vector<Folder> folders = {
-      {"a universal checkpoint of DeepSpeed",
-       kFromDeepSpeed,
-       {"zero", "mp_rank_*_model_states.pt"}},
       {"a folder of DeepSpeed", "give one of these directories", {"global_step*"}},
       {kDeepSpeed, kFromDeepSpeed, {"zero_pp_rank_*"}},
       {kDeepSpeed, kFromDeepSpeed, {"mp_rank_*_model_states.pt"}, 2},

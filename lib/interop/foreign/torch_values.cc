@@ -313,4 +313,11 @@ ForeignNode TorchValues::Set(const PickledItems& items, bool is_frozen) {
   return {{kNodeKind, is_frozen ? "frozenset" : "set"}, {"items", std::move(nodes)}};
 }
 
+std::optional<ForeignTensor> TensorIn(const TorchArchive& archive, const Pickled& value) {
+  ForeignCheckpoint found;
+  TorchValues(archive, ForeignOptions(), found).Node(value, {"tensor"});
+  if (found.tensors.size() != 1) return std::nullopt;
+  return std::move(found.tensors.begin()->second);
+}
+
 }  // namespace sealpoint::internal::foreign

@@ -110,6 +110,9 @@ class TorchValues {
   std::vector<std::string> shared_;  // notes, which come last
 };
 
+// The only tensor of a value; empty if it has none, or several.
+std::optional<ForeignTensor> TensorIn(const TorchArchive& archive, const Pickled& value);
+
 }  // namespace sealpoint::internal::foreign
 
 #endif  // SEALPOINT_LIB_INTEROP_FOREIGN_TORCH_VALUES_H_
