@@ -129,7 +129,11 @@ def test_numbered_files_of_torch_without_an_index(torch_folder, tmp_path):
     (torch_folder / SECOND).unlink()
     with pytest.raises(sealpoint.IncompleteError, match="there are 1 files as .*, expected 2"):
         convert(torch_folder, tmp_path / "made")
-    (torch_folder / FIRST).rename(torch_folder / "pytorch_model.bin")
+    huge = f"pytorch_model-00001-of-{10**30}.bin"
+    (torch_folder / FIRST).rename(torch_folder / huge)
+    with pytest.raises(sealpoint.IncompleteError, match=r"there are 1 files as .*0{30}\.bin, expected \d+"):
+        convert(torch_folder, tmp_path / "made")
+    (torch_folder / huge).rename(torch_folder / "pytorch_model.bin")
     assert convert(torch_folder, tmp_path / "made").is_whole
     assert sorted(values(tmp_path / "made")) == ["tied", "w"]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <set>
 #include <utility>
@@ -87,7 +88,8 @@ class TorchFolder {
     if (numbered.empty()) return {std::string(kOneFile)};
     const std::string& first = numbered.front();
     const std::size_t at = first.rfind("-of-") + 4;
-    const std::size_t count = std::stoul(first.substr(at));
+    std::size_t count = ~std::size_t{0};  // stays if the number is larger
+    std::from_chars(first.data() + at, first.data() + first.size(), count);
     const std::string family = FamilyOf(first);
     const bool are_all =
         numbered.size() == count && std::ranges::all_of(numbered, [&](const std::string& name) {
