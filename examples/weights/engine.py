@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of an engine follow the weights that trainer.py publishes. One of them fetches; all share its memory.
+"""The tensor-parallel ranks of an engine follow the weights that trainer.py publishes. One of them fetches; all share its memory.
 
   torchrun --nproc-per-node 2 examples/weights/engine.py WEIGHTS --versions 20
 """
@@ -34,11 +34,9 @@ def main():
             for version in range((follower.version or 0) + 1, newest + 1):  # to show each; an engine takes the newest
                 update = follower.update(version)
                 follower.verify()
-                outputs = [None] * dist.get_world_size()
-                dist.all_gather_object(outputs, output_of(follower.torch_tensors()))
-                assert len(set(outputs)) == 1
+                output = output_of(follower.torch_tensors(), dist.get_world_size())
                 if update.is_leader:
-                    print(f"version {version:3}  output {outputs[0]}  chain {update.chain}, {update.bytes_fetched} bytes in "
+                    print(f"version {version:3}  output {output}  chain {update.chain}, {update.bytes_fetched} bytes in "
                           f"{update.seconds:.3f} s", flush=True)
             dist.barrier()
     dist.destroy_process_group()
