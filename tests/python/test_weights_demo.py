@@ -33,8 +33,8 @@ class Program:
     """One of the examples under torchrun, and the outputs of each version."""
 
     def __init__(self, name, ranks):
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), FOLDER / name, URL,
-                   "--versions", str(VERSIONS)]  # fmt: skip
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+        command = [*torchrun, FOLDER / name, URL, "--versions", str(VERSIONS)]
         self.outputs, self._changed = {}, threading.Condition()
         self._process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, text=True)
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
