@@ -166,7 +166,8 @@ def _print_report(report: Report, dry_run: bool) -> None:
         write_line(f"missing: {printable(name)}, which the index names")
     for entry in report.left_out:
         if entry.may_hold_state:
-            write_line(f"LEFT OUT: {printable(entry.name)} ({entry.size_bytes:,} bytes): {printable(entry.reason)}")
+            size = f" ({entry.size_bytes:,} bytes)" if entry.size_bytes else ""  # of a directory it is not known
+            write_line(f"LEFT OUT: {printable(entry.name)}{size}: {printable(entry.reason)}")
     others = [printable(entry.name) for entry in report.left_out if not entry.may_hold_state]
     if others:
         write_line(f"note: not read, because the format does not treat these as state: {', '.join(others)}")
