@@ -57,6 +57,21 @@ def test_a_publisher_is_killed_at_any_moment(tmp_path):
     assert begin > 4
 
 
+def test_options_of_a_later_call_are_not_passed_over(tmp_path):
+    import sealpoint
+    import torch
+    from sealpoint.weights import publish
+
+    state = {"w": torch.ones(9)}
+    publish(state, tmp_path, 1, full_every=3)
+    publish(state, tmp_path, 2, full_every=3)
+    for options in ({"full_every": 1}, {}, {"full_every": 3, "keep": 2}):
+        with pytest.raises(sealpoint.InvalidArgumentError, match=r"first call for this place were \{'full_every': 3\}"):
+            publish(state, tmp_path, 3, **options)
+    publish(state, tmp_path / "other", 1)
+    assert publish(state, tmp_path, 3, full_every=3).version == 3
+
+
 def test_verify_says_how_to_find_a_base_elsewhere(tmp_path):
     """And the option of its hint does that, in front of the path as docs/reference/tools.md has it."""
     subprocess.run([sys.executable, "-c", PUBLISHER.replace("1000", "2"), tmp_path / "p", "0"], check=True)

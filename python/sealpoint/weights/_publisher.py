@@ -248,7 +248,8 @@ def _gathered(state: Any, call: Call, options: SaveOptions, names: FirstNames) -
     return Collected(state, call.rank, call.size, options, names, {})
 
 
-_publishers: dict[tuple[str, Any], Publisher] = {}
+# With the options of the first call.
+_publishers: dict[tuple[str, Any], tuple[Publisher, dict[str, Any]]] = {}
 
 
 def publish(
@@ -258,9 +259,10 @@ def publish(
 
     Args:
         state_dict, version: As for ``Publisher.publish``.
-        place, process_group, options: As for ``Publisher``. The options of the first call for a place apply.
+        place, process_group, options: As for ``Publisher``. All calls for a place pass the same options.
 
-    Raises the errors of ``Publisher`` and ``Publisher.publish``.
+    Raises the errors of ``Publisher`` and ``Publisher.publish``, and InvalidArgumentError if the options differ from those of the
+    first call for this place.
 
     Examples:
         >>> import torch
@@ -271,6 +273,12 @@ def publish(
     """
     with errors_of_all("publish", process_group):
         key = (_paths.absolute(path_of(place, "place")), process_group)
+        _, first = _publishers.get(key, (None, options))
+        if options != first:
+            raise InvalidArgumentError(
+                f"the options are {options}, and those of the first call for this place were {first}; pass the same options, or use a "
+                "Publisher"
+            )
     if key not in _publishers:
-        _publishers[key] = Publisher(place, process_group=process_group, **options)
-    return _publishers[key].publish(state_dict, version)
+        _publishers[key] = Publisher(place, process_group=process_group, **options), options
+    return _publishers[key][0].publish(state_dict, version)
