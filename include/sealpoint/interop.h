@@ -225,7 +225,7 @@ class ForeignDirectories;
 
 // The contents of a checkpoint in a foreign format.
 struct ForeignCheckpoint {
-  // "safetensors", "hf", "torch", "hf_torch", "llama", "deepspeed", "dcp", "megatron" or "delta".
+  // Short name of the format, as in the JSON of `ckpt ls`: "safetensors", "hf", "torch", "dcp", …
   std::string format{};
   std::string path{};
   std::optional<std::uint64_t> step{};

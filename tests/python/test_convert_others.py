@@ -89,8 +89,6 @@ FOLDERS = {
              "give one of these directories"),
     "zero3": (["zero_pp_rank_0_mp_rank_00_model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
     "pipeline": (["layer_00-model_00-model_states.pt"], "per-rank files of one DeepSpeed state", "load it there"),
-    "megatron": (["mp_rank_00/model_optim_rng.pt"], "a checkpoint of Megatron in its format before torch_dist",
-                 "--ckpt-convert-format torch_dist"),
     "accelerate": (["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.bin", "random_states_0.pkl"],
                    "a directory of accelerate for FSDP; its state consists of optimizer_0, pytorch_model_fsdp_0, "
                    "random_states_0.pkl, scheduler.bin", "convert each"),
@@ -124,15 +122,6 @@ def test_folders_of_other_programs_are_called_by_what_they_are(name, tmp_path):
     with pytest.raises(sealpoint.Error) as caught:
         sealpoint.open(tmp_path / "run")
     assert what in str(caught.value) and "ckpt convert" not in str(caught.value)
-
-
-def test_the_legacy_format_of_megatron_is_called_so_by_every_command(tmp_path):
-    (tmp_path / "iter_0000007/mp_rank_00").mkdir(parents=True)
-    (tmp_path / "latest_checkpointed_iteration.txt").write_text("7")
-    what = "a checkpoint of Megatron in its format before torch_dist"
-    for call in (lambda: sealpoint.open(tmp_path), lambda: convert(tmp_path, tmp_path / "made")):
-        with pytest.raises(sealpoint.Error, match=what):
-            call()
 
 
 def test_a_series_beside_files_of_other_programs_is_read(tmp_path):

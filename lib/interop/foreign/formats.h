@@ -30,11 +30,15 @@ ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadLlama(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
+// Megatron's format before torch_dist.
+ForeignCheckpoint ReadMegatronTorch(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadMegatron(const std::string& path, SourceFiles& files);
 
 // True if a directory has Megatron's marker. Throws Unsupported if it names another Megatron
 // format.
 bool IsMegatron(const std::string& path, SourceFiles& files);
+// True if a directory has directories of Megatron's model-parallel ranks.
+bool IsMegatronTorch(const std::vector<SourceEntry>& entries);
 // The directory of the newest iteration, of a folder of iterations.
 std::optional<std::string> NewestIteration(const std::string& path, SourceFiles& files);
 // The directory that DeepSpeed's file `latest` or `latest_universal` names.

@@ -14,6 +14,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
+#include "lib/interop/foreign/join.h"
 #include "lib/interop/foreign/node.h"
 #include "lib/interop/foreign/others.h"
 #include "lib/interop/foreign/parts.h"
@@ -30,9 +31,6 @@ constexpr std::string_view kFamily = "consolidated.#.pth";
 constexpr std::string_view kWidthIsThatOf = "norm.weight";
 constexpr std::string_view kEmbeddings = "tok_embeddings.weight";
 
-// The dimension along which the ranks divide a tensor.
-enum class Cut : std::uint8_t { kRows = 0, kColumns = 1, kNone, kUnknown };
-
 Cut CutOf(std::string_view name) {
   constexpr std::array<std::string_view, 6> kByRows = {".wq.weight", ".wk.weight", ".wv.weight",
                                                        ".w1.weight", ".w3.weight", "output.weight"};
@@ -45,14 +43,6 @@ Cut CutOf(std::string_view name) {
 }
 
 bool IsPart(const SourceEntry& entry) { return entry.is_file && FamilyOf(entry.name) == kFamily; }
-
-// Whether two files have the same bytes: a CRC-32 of each says so.
-bool AreSame(const ForeignTensor& a, const ForeignTensor& b) {
-  return std::ranges::equal(a.parts, b.parts, [](const ForeignPart& x, const ForeignPart& y) {
-    return x.crc && x.crc == y.crc && x.entry_size == y.entry_size && x.begin == y.begin &&
-           x.strides == y.strides;
-  });
-}
 
 class LlamaFolder {
  public:
@@ -167,10 +157,7 @@ class LlamaFolder {
                "no CRC-32");
       }
       const auto dim = static_cast<std::size_t>(cut);
-      for (ForeignPart box : part.parts) {
-        box.box.offset[dim] += rank * part.shape[dim];
-        joined.parts.push_back(std::move(box));
-      }
+      AddShard(part, dim, rank * part.shape[dim], joined);
       joined.shape[dim] = CappedMul(part.shape[dim], shards_.size());
     }
     state_.tensors.emplace(name, std::move(joined));

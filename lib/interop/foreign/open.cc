@@ -26,7 +26,8 @@ enum class Format : std::uint8_t {
   kMegatron,
   kDcp,
   kDeepSpeed,
-  kLlama
+  kLlama,
+  kMegatronTorch
 };
 
 bool IsSafetensors(const SourceFile& file, const std::string& head) {
@@ -65,6 +66,7 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
   if (has_safetensors) return IsDelta(path, files) ? Format::kDelta : Format::kSafetensors;
   if (IsTorchFolder(entries)) return Format::kTorch;
   if (IsDeepSpeed(entries)) return Format::kDeepSpeed;
+  if (IsMegatronTorch(entries)) return Format::kMegatronTorch;
   return IsLlama(entries) ? Format::kLlama : Format::kNone;
 }
 
@@ -135,6 +137,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kTorch:
       state = ReadTorchFolder(path, files);
       break;
+    case Format::kMegatronTorch:
+      state = ReadMegatronTorch(path, files);
+      break;
     case Format::kDeepSpeed:
       state = ReadDeepSpeed(path, files);
       break;
@@ -177,6 +182,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a version of weights as a delta (slime, miles, SGLang)", true};
     case Format::kTorch:
       return ForeignKind{"a directory of files of torch.save (Hugging Face)", true};
+    case Format::kMegatronTorch:
+      return ForeignKind{"a directory of Megatron's ranks (--ckpt-format torch)", true};
     case Format::kDeepSpeed:
       return ForeignKind{"a directory of DeepSpeed (ZeRO)", true};
     case Format::kLlama:

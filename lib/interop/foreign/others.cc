@@ -111,9 +111,6 @@ const std::vector<Folder>& Folders() {
       {kDeepSpeed, kFromDeepSpeed, {"zero_pp_rank_*"}},
       {kDeepSpeed, kFromDeepSpeed, {"mp_rank_*_model_states.pt"}, 2},
       {kDeepSpeed, kFromDeepSpeed, {"layer_*-model_states.pt"}},
-      {"a checkpoint of Megatron in its format before torch_dist, one file per rank",
-       kFromMegatron,
-       {"mp_rank_*"}},
       {"a folder of torchtune",
        "its epoch directories hold the models, and recipe_state holds optimizer and progress: "
        "convert both",

@@ -83,7 +83,7 @@ Parts PartsOf(const std::string& file, SourceFiles& files) {
 }
 
 std::string_view WayOf(const std::string& family) {
-  if (family.starts_with("mp_rank_")) return kFromMegatron;
+  if (family.starts_with("mp_rank_")) return "give the directory that has those of the ranks";
   const bool is_read =
       family == kOfDcp || family == kOfDeepSpeed || family.starts_with("consolidated.");
   if (is_read || family.find(kOf) != family.npos) return "give their directory";

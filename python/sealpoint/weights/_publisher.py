@@ -276,8 +276,8 @@ def publish(
         _, first = _publishers.get(key, (None, options))
         if options != first:
             raise InvalidArgumentError(
-                f"the options are {options}, and those of the first call for this place were {first}; pass the same options, or use a "
-                "Publisher"
+                f"the options are {options}, and those of the first call for this place were {first}; "
+                "pass the same options, or use a Publisher"
             )
     if key not in _publishers:
         _publishers[key] = Publisher(place, process_group=process_group, **options), options

@@ -14,6 +14,7 @@ std::string_view NameOf(const std::string& format) {
   if (format == "torch") return "file of torch.save";
   if (format == "hf_torch") return "directory of files of torch.save (Hugging Face)";
   if (format == "llama") return "directory of a Llama model (Meta)";
+  if (format == "megatron_torch") return "directory of Megatron's ranks (--ckpt-format torch)";
   if (format == "deepspeed") return "directory of DeepSpeed (ZeRO)";
   if (format == "dcp") return "directory of torch.distributed.checkpoint";
   if (format == "delta") return "delta of a version of weights (slime, miles, SGLang)";
