@@ -603,6 +603,21 @@ def test_a_listing_without_end_is_an_error(place, serve, as_s3, monkeypatch):
     assert len(server.heard) == asked, "it still goes on"
 
 
+def test_a_short_program_waits_until_obstore_has_returned():
+    """One in 150 commands over S3 aborted: a thread of obstore took the interpreter when it had ended."""
+    pytest.importorskip("obstore")
+    program = """
+import atexit, time
+atexit.register(lambda: print(time.monotonic() - listed))  # runs last
+from obstore.store import MemoryStore
+from sealpoint.storage.obstore import ObstoreStore
+ObstoreStore(MemoryStore(), uri="memory://bucket").list("", "")
+listed = time.monotonic()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 0.09
+
+
 def test_without_obstore_the_error_names_the_package(monkeypatch):
     from sealpoint import _paths
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import configparser
 import contextlib
 import importlib
@@ -11,6 +12,7 @@ import os
 import queue
 import re
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections import deque
@@ -37,6 +39,8 @@ _DELETE_MAX = 1000
 _END = object()
 # Timeout for one listing. obstore itself requests one page after another, even if a faulty server never sends a last page.
 LISTING_SECONDS = 600.0
+_RETURN_SECONDS = 0.1
+_listed_at = float("-inf")  # when the last listing ended
 # Address of a proxy that does not exist: no process listens on the port "discard".
 _NOWHERE = "127.0.0.1:9"
 # Requests for credentials instead of objects: from the machine, from the container, or with a token.
@@ -185,10 +189,13 @@ class ObstoreStore(ObjectStore):
             listing = obstore.list_with_delimiter_async(self._store, prefix or None)
             return await asyncio.wait_for(listing, LISTING_SECONDS)  # cancels the listing
 
+        global _listed_at
         try:
             return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may run an asyncio loop
         except TimeoutError as error:
             raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
+        finally:
+            _listed_at = time.monotonic()
 
     def delete(self, keys: Sequence[str]) -> None:
         for begin in range(0, len(keys), _DELETE_MAX):
@@ -200,6 +207,15 @@ class ObstoreStore(ObjectStore):
                 for key in batch:
                     with contextlib.suppress(FileNotFoundError):
                         obstore.delete(self._store, key)
+
+
+@atexit.register
+def _let_obstore_return() -> None:
+    """Waits for the thread of obstore that woke the loop of the last listing.
+
+    This thread takes the interpreter once more, to return. If the interpreter ended first, the process would abort.
+    """
+    time.sleep(max(0.0, _listed_at + _RETURN_SECONDS - time.monotonic()))
 
 
 def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
