@@ -281,7 +281,7 @@ void MendMetadata(unsigned which, HostileMetadata& metadata) {
 }
 
 std::optional<HostileMetadata> TryTranscribeIndex(ByteSpan buffer) {
-  if (!metadata::VerifyBuffer(metadata::MetadataKind::kIndex, buffer, kLimits).ok()) return {};
+  if (!metadata::VerifyBuffer(metadata::MetadataKind::kIndex, buffer, kLimits, {}).ok()) return {};
   const fb::Index* const root = fb::GetIndex(buffer.data());
   const metadata::VerifyInput input{.buffer = buffer, .limits = kLimits, .index = root};
   if (!metadata::VerifyFields(input).ok() || !IsSmall(*root)) return {};
@@ -289,7 +289,8 @@ std::optional<HostileMetadata> TryTranscribeIndex(ByteSpan buffer) {
 }
 
 std::optional<HostileMetadata> TryTranscribeManifest(ByteSpan buffer) {
-  if (!metadata::VerifyBuffer(metadata::MetadataKind::kManifest, buffer, kLimits).ok()) return {};
+  if (!metadata::VerifyBuffer(metadata::MetadataKind::kManifest, buffer, kLimits, {}).ok())
+    return {};
   const auto* const root = flatbuffers::GetRoot<fb::Manifest>(buffer.data());
   const metadata::VerifyInput input{.buffer = buffer, .limits = kLimits, .manifest = root};
   if (!metadata::VerifyFields(input).ok() || !IsSmall(*root)) return {};

@@ -9,6 +9,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
   constexpr std::size_t kHeader = 128;
-  return sealpoint::fuzz::MutateTables(sealpoint::internal::MetadataKind::kIndex, kHeader,
+  return sealpoint::fuzz::MutateTables(sealpoint::internal::metadata::MetadataKind::kIndex, kHeader,
                                        {data, size, max_size}, seed);
 }

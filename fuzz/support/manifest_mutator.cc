@@ -9,6 +9,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
   constexpr std::size_t kCounts = 8;
-  return sealpoint::fuzz::MutateTables(sealpoint::internal::MetadataKind::kManifest, kCounts,
-                                       {data, size, max_size}, seed);
+  return sealpoint::fuzz::MutateTables(sealpoint::internal::metadata::MetadataKind::kManifest,
+                                       kCounts, {data, size, max_size}, seed);
 }

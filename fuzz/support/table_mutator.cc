@@ -13,7 +13,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 namespace sealpoint::fuzz {
 namespace {
 
-using internal::MetadataKind;
+using internal::metadata::MetadataKind;
 using testing::HostileMetadata;
 
 // Enough for an edit with texts in it.

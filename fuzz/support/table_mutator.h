@@ -19,8 +19,8 @@ struct MutableInput {
 };
 
 // Changes the input, whose FlatBuffer begins at `offset`, and returns its new size.
-std::size_t MutateTables(internal::MetadataKind kind, std::size_t offset, const MutableInput& input,
-                         unsigned seed);
+std::size_t MutateTables(internal::metadata::MetadataKind kind, std::size_t offset,
+                         const MutableInput& input, unsigned seed);
 
 }  // namespace sealpoint::fuzz
 
