@@ -130,7 +130,10 @@ TEST(Changes, AFrameOfAnotherSizeIsRefusedBeforeMemoryIsTaken) {
   const Bytes frame = Frame(huge);
   huge = {};
   Bytes bytes(frame.size() + 600);
-  EXPECT_THAT(ChunkCodec().ApplyChanges(1, frame, bytes), Corrupt("R-DLT-07"));
+  const Status refused = ChunkCodec().ApplyChanges(1, frame, bytes);
+  EXPECT_THAT(refused, Corrupt("R-DLT-07"));
+  // The list itself, once decoded, would break the same rule.
+  EXPECT_THAT(refused.ToString(), ::testing::HasSubstr("frame of a change list declares 67108864"));
   Bytes cut = Frame(List(2, 2, {0, 0, 1, 2, 3, 4}));
   cut.pop_back();
   Bytes few(600);
