@@ -20,6 +20,11 @@ template <typename... Parts>
   throw Failure{MakeError(code, parts...).AtPath(path)};
 }
 
+[[noreturn]] inline void FailAt(Code code, const std::string& path, const std::string& tensor,
+                                const std::string& message) {
+  throw Failure{Status(code, message).AtPath(path).AtTensor(tensor)};
+}
+
 // Throws the error of a result.
 template <typename T>
 T Take(Result<T> result) {

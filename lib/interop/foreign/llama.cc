@@ -111,11 +111,6 @@ class LlamaFolder {
     return names;
   }
 
-  [[noreturn]] static void FailAt(Code code, const std::string& path, const std::string& tensor,
-                                  const std::string& message) {
-    throw Failure{Status(code, message).AtPath(path).AtTensor(tensor)};
-  }
-
   // The part of one rank, which is like that of the first.
   ForeignTensor& PartOf(const std::string& name, ForeignCheckpoint& shard) {
     const auto found = shard.tensors.find(name);

@@ -150,11 +150,6 @@ class MegatronTorch {
     std::map<std::string, ForeignTensor> tensors{};
   };
 
-  [[noreturn]] static void FailAt(Code code, const std::string& path, const std::string& tensor,
-                                  const std::string& message) {
-    throw Failure{Status(code, message).AtPath(path).AtTensor(tensor)};
-  }
-
   // Megatron names the stage only if there are several.
   Shard ReadShard(std::uint64_t rank, std::uint64_t stage) {
     const std::string folder = StrCat(kRankFolder, Padded(rank, 2));

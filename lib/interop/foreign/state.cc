@@ -166,11 +166,6 @@ void FindTensors(const ForeignNode& node, std::set<std::string>& named) {
   }
 }
 
-[[noreturn]] void FailAtTensor(const std::string& message, const std::string& path,
-                               const std::string& tensor) {
-  throw Failure{Status(Code::kCorrupt, message).AtPath(path).AtTensor(tensor)};
-}
-
 template <typename Walk>
 void WithMalformed(const ForeignCheckpoint& state, const Walk& walk) {
   try {
@@ -208,11 +203,11 @@ void CheckTree(const ForeignCheckpoint& state) {
     for (const ForeignNode& values : state.rank_values) FindTensors(values, named);
     for (const std::string& name : named) {
       if (state.tensors.contains(name)) continue;
-      FailAtTensor("the tree names a missing tensor", state.path, name);
+      FailAt(Code::kCorrupt, state.path, name, "the tree names a missing tensor");
     }
     for (const auto& [name, tensor] : state.tensors) {
       if (named.contains(name)) continue;
-      FailAtTensor("the tree has no place for it", state.path, name);
+      FailAt(Code::kCorrupt, state.path, name, "the tree has no place for it");
     }
   });
 }
