@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #if defined(__SSE2__)
@@ -22,11 +23,22 @@ namespace {
 constexpr std::size_t kCountsSize = 8;   // of entries, and of bytes of gaps
 constexpr std::size_t kGapMax = 255;     // a byte of a gap with this value is followed by another
 constexpr std::size_t kBlockBytes = 64;  // compared at once
+constexpr std::size_t kMaskBits = 64;
+constexpr std::size_t kBatchElements = 4096;  // whose positions stay in the first cache
+constexpr std::size_t kPrefetchBytes = 1024;  // of the base; processors stop at the end of a page
 constexpr std::size_t kVisitBytes = std::size_t{64} * 1024;  // stays in the cache
 constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
 
 std::size_t GapsSizeMax(std::size_t entries, std::size_t elements) {
   return entries + elements / kGapMax;
+}
+
+template <std::size_t kElementSize>
+std::uint64_t LoadElement(const std::byte* at) {
+  static_assert(std::endian::native == std::endian::little);
+  std::uint64_t element = 0;
+  std::memcpy(&element, at, kElementSize);
+  return element;
 }
 
 // Takes changed elements in ascending order.
@@ -35,11 +47,20 @@ class ListWriter {
   ListWriter(std::byte* gaps, std::byte* changes)
       : gaps_begin_(gaps), gaps_(gaps), changes_(changes) {}
 
+  // `positions`: of changed elements, relative to the first one of `raw` and `base`, which is
+  // element `first_element` of the chunk.
   template <std::size_t kElementSize>
-  void Add(std::size_t element, std::uint64_t change) {
-    AddGap(element);
-    std::memcpy(changes_, &change, kElementSize);
-    changes_ += kElementSize;
+  void Add(std::span<const std::uint16_t> positions, const std::byte* raw, const std::byte* base,
+           std::size_t first_element) {
+    std::byte* changes = changes_;  // a member would be loaded again after each store of a byte
+    for (const std::size_t position : positions) {
+      AddGap(first_element + position);
+      const std::uint64_t change = LoadElement<kElementSize>(raw + position * kElementSize) ^
+                                   LoadElement<kElementSize>(base + position * kElementSize);
+      std::memcpy(changes, &change, kElementSize);
+      changes += kElementSize;
+    }
+    changes_ = changes;
   }
   void Add(std::size_t element, const std::byte* raw, const std::byte* base, std::size_t size) {
     AddGap(element);
@@ -78,7 +99,7 @@ __m128i EqualElements(const std::byte* raw, const std::byte* base) {
 
 // A bit for each element of a block, lowest first: set if the two differ.
 template <std::size_t kElementSize>
-std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
+std::uint64_t DifferingInBlock(const std::byte* raw, const std::byte* base) {
   __m128i equal[4];  // a template argument would lose the type's attributes
   for (std::size_t i = 0; i < 4; ++i) {
     equal[i] = EqualElements<kElementSize>(raw + 16 * i, base + 16 * i);
@@ -102,72 +123,100 @@ template <std::size_t kElementSize>
 constexpr bool kHasMasks = kElementSize <= 4;
 #else
 template <std::size_t kElementSize>
-std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base);
+std::uint64_t DifferingInBlock(const std::byte* raw, const std::byte* base);
 template <std::size_t kElementSize>
 constexpr bool kHasMasks = false;
 #endif
 
-template <std::size_t kElementSize>
-std::uint64_t LoadElement(const std::byte* at) {
-  static_assert(std::endian::native == std::endian::little);
-  std::uint64_t element = 0;
-  std::memcpy(&element, at, kElementSize);
-  return element;
-}
-
-template <std::size_t kElementSize>
-void AddElement(const std::byte* raw, const std::byte* base, std::size_t number,
-                std::size_t first_element, ListWriter& out) {
-  const std::size_t at = number * kElementSize;
-  out.Add<kElementSize>(first_element + number,
-                        LoadElement<kElementSize>(raw + at) ^ LoadElement<kElementSize>(base + at));
-}
-
 // Without masks: the words that differ, and the elements of them.
 template <std::size_t kElementSize>
-void AddWords(const std::byte* raw, const std::byte* base, std::size_t first_element,
-              ListWriter& out) {
-  constexpr std::size_t kElements = kWordBytes / kElementSize;
-  for (std::size_t word = 0; word < kBlockBytes / kWordBytes; ++word) {
-    const std::size_t at = word * kWordBytes;
+std::uint64_t DifferingByWords(const std::byte* raw, const std::byte* base) {
+  std::uint64_t mask = 0;
+  for (std::size_t at = 0; at < kMaskBits * kElementSize; at += kWordBytes) {
     if (LoadElement<kWordBytes>(raw + at) == LoadElement<kWordBytes>(base + at)) continue;
-    for (std::size_t i = word * kElements; i < (word + 1) * kElements; ++i) {
-      const std::size_t begin = i * kElementSize;
-      if (LoadElement<kElementSize>(raw + begin) == LoadElement<kElementSize>(base + begin))
-        continue;
-      AddElement<kElementSize>(raw, base, i, first_element, out);
+    for (std::size_t i = at; i < at + kWordBytes; i += kElementSize) {
+      const bool differs =
+          LoadElement<kElementSize>(raw + i) != LoadElement<kElementSize>(base + i);
+      mask |= std::uint64_t{differs} << (i / kElementSize);
     }
   }
+  return mask;
 }
 
+// A bit for each of kMaskBits elements.
 template <std::size_t kElementSize>
-void AddBlock(const std::byte* raw, const std::byte* base, std::size_t first_element,
-              ListWriter& out) {
-  if constexpr (kHasMasks<kElementSize>) {
-    for (std::uint64_t rest = DifferingElements<kElementSize>(raw, base); rest != 0;
-         rest &= rest - 1) {
-      AddElement<kElementSize>(raw, base, static_cast<std::size_t>(std::countr_zero(rest)),
-                               first_element, out);
-    }
-  } else {
-    AddWords<kElementSize>(raw, base, first_element, out);
+std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
+  if constexpr (!kHasMasks<kElementSize>) return DifferingByWords<kElementSize>(raw, base);
+  std::uint64_t mask = 0;
+  for (std::size_t block = 0; block < kElementSize; ++block) {
+    mask |= DifferingInBlock<kElementSize>(raw + block * kBlockBytes, base + block * kBlockBytes)
+            << (block * kBlockBytes / kElementSize);
   }
+  return mask;
+}
+
+// Positions of changed elements. The first few of a mask are written without a branch, which would
+// be predicted wrongly as often as changes are rare.
+class Positions {
+ public:
+  void Append(std::uint64_t mask, std::size_t first) {
+    for (int i = 0; i < kWithoutBranch; ++i) {
+      at_[count_] =
+          static_cast<std::uint16_t>(first + static_cast<std::size_t>(std::countr_zero(mask)));
+      count_ += mask != 0 ? 1 : 0;
+      mask &= mask - 1;
+    }
+    for (; mask != 0; mask &= mask - 1) {
+      at_[count_++] =
+          static_cast<std::uint16_t>(first + static_cast<std::size_t>(std::countr_zero(mask)));
+    }
+  }
+  std::span<const std::uint16_t> all() const { return {at_.data(), count_}; }
+
+ private:
+  static constexpr int kWithoutBranch = 2;
+
+  std::array<std::uint16_t, kBatchElements + 1> at_;  // one more: what is written and not counted
+  std::size_t count_ = 0;
+};
+
+// May lie behind the end of the memory: it is a hint.
+template <std::size_t kBytes>
+void Prefetch(const std::byte* at) {
+  for (std::size_t line = 0; line < kBytes; line += kBlockBytes) __builtin_prefetch(at + line);
+}
+
+// At most kBatchElements elements, of which the first one is element `first_element` of the chunk.
+template <std::size_t kElementSize>
+void ScanBatch(ByteSpan raw, ByteSpan base, std::size_t first_element, ListWriter& out) {
+  constexpr std::size_t kMaskBytes = kMaskBits * kElementSize;
+  Positions positions;
+  std::size_t at = 0;
+  for (; at + kMaskBytes <= raw.size(); at += kMaskBytes) {
+    Prefetch<kMaskBytes>(base.data() + at + kPrefetchBytes);
+    positions.Append(DifferingElements<kElementSize>(raw.data() + at, base.data() + at),
+                     at / kElementSize);
+  }
+  if (at < raw.size()) {
+    std::array<std::byte, kMaskBytes> last_raw{};
+    std::array<std::byte, kMaskBytes> last_base{};
+    std::ranges::copy(raw.subspan(at), last_raw.begin());
+    std::ranges::copy(base.subspan(at), last_base.begin());
+    positions.Append(DifferingElements<kElementSize>(last_raw.data(), last_base.data()),
+                     at / kElementSize);
+  }
+  out.Add<kElementSize>(positions.all(), raw.data(), base.data(), first_element);
 }
 
 // `first_byte`: position of the bytes in the chunk.
 template <std::size_t kElementSize>
 void Scan(ByteSpan raw, ByteSpan base, std::size_t first_byte, ListWriter& out) {
-  std::size_t at = 0;
-  for (; at + kBlockBytes <= raw.size(); at += kBlockBytes) {
-    AddBlock<kElementSize>(raw.data() + at, base.data() + at, (first_byte + at) / kElementSize,
-                           out);
+  constexpr std::size_t kBatchBytes = kBatchElements * kElementSize;
+  for (std::size_t at = 0; at < raw.size(); at += kBatchBytes) {
+    const std::size_t size = std::min(kBatchBytes, raw.size() - at);
+    ScanBatch<kElementSize>(raw.subspan(at, size), base.subspan(at, size),
+                            (first_byte + at) / kElementSize, out);
   }
-  if (at == raw.size()) return;
-  std::array<std::byte, kBlockBytes> last_raw{};
-  std::array<std::byte, kBlockBytes> last_base{};
-  std::ranges::copy(raw.subspan(at), last_raw.begin());
-  std::ranges::copy(base.subspan(at), last_base.begin());
-  AddBlock<kElementSize>(last_raw.data(), last_base.data(), (first_byte + at) / kElementSize, out);
 }
 
 void ScanWide(std::uint32_t element_size, ByteSpan raw, ByteSpan base, std::size_t first_byte,
