@@ -5,6 +5,7 @@
 #   scripts/python_env.sh --no-torch    without
 # JAX (python/requirements-jax.txt) is unpacked into build/frameworks/jax, if pip can get it; with torch so are transformers and
 # accelerate (python/requirements-huggingface.txt) into build/frameworks/huggingface.
+# s3fs (python/requirements-s3fs.txt) is unpacked into build/frameworks/s3fs.
 # Servers of S3 for tests (python/requirements-servers.txt) come along if pip can get them.
 # With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
 # Into build/wheelhouse goes what pip builds the package with, so that the tests of `pip install .` need no network.
@@ -72,6 +73,7 @@ if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-
   wheelhouse
   servers
   together jax JAX
+  together s3fs s3fs
   if [ "${1:-}" != --no-torch ]; then
     frameworks
     together huggingface "Hugging Face"
@@ -99,4 +101,5 @@ if [ "${1:-}" != --no-torch ]; then
 fi
 servers
 together jax JAX
+together s3fs s3fs
 "$venv/bin/python" -c 'import sys; print("Python:", sys.prefix, sys.version.split()[0])'

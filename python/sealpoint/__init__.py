@@ -115,10 +115,16 @@ __all__ = [
 ]
 
 
-def _register_obstore() -> None:
+def _register_obstore(_: str) -> None:
     from sealpoint.storage import obstore
 
     obstore.register_all()
 
 
-_paths.default_stores.append(_register_obstore)
+def _register_fsspec(scheme: str) -> None:
+    from sealpoint.storage import fsspec
+
+    fsspec.register_scheme(scheme)
+
+
+_paths.default_stores.update(obstore=_register_obstore, fsspec=_register_fsspec)

@@ -21,9 +21,11 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+::)*([A-Za-z][A-Za-z0-9+.-]+):/")
 # URL schemes for which sealpoint/storage/obstore.py is registered.
 OBSTORE_SCHEMES = ("s3", "gs", "az", "abfs", "abfss")
+# Beginning of the URL schemes for which sealpoint/storage/fsspec.py is registered.
+FSSPEC_PREFIX = "fsspec+"
 _registered: set[str] = set()
-# Functions that register the stores of these schemes, if obstore can be imported.
-default_stores: list[Callable[[], None]] = []
+# By package: function that registers the stores of the package for a scheme, if the package can be imported.
+default_stores: dict[str, Callable[[str], None]] = {}
 
 
 def note(scheme: str) -> None:
@@ -49,22 +51,22 @@ def resolve(text: str, name: str) -> str | None:
             f"as a str; for a directory of that name, pass ./{text}",
             path=text,
         )
-    if scheme == "file":
+    if scheme in ("file", FSSPEC_PREFIX + "file", FSSPEC_PREFIX + "local"):
         host, slash, rest = text[exact.end() :].partition("/")
         if host not in ("", "localhost") or not slash:
-            raise UnsupportedError(f"{name} is {text}, expected file:///…, with no host but localhost", path=text)
+            raise UnsupportedError(f"{name} is {text}, expected {scheme}:///…, with no host but localhost", path=text)
         return "/" + rest
     if scheme in _registered:
         return scheme + text[len(scheme) :].rstrip("/")
-    if scheme in OBSTORE_SCHEMES:
-        if importlib.util.find_spec("obstore") is None:
+    package = "obstore" if scheme in OBSTORE_SCHEMES else "fsspec" if scheme.startswith(FSSPEC_PREFIX) else None
+    if package is not None:
+        if importlib.util.find_spec(package) is None:
             raise UnsupportedError(
-                f"{name} is a URL of {scheme}, which needs the package obstore: pip install obstore", path=text
+                f"{name} is a URL of {scheme}, which needs the package {package}: pip install {package}", path=text
             )
-        for register in default_stores:
-            register()
+        default_stores[package](scheme)
         return scheme + text[len(scheme) :].rstrip("/")
-    known = ", ".join(sorted({*OBSTORE_SCHEMES, *_registered}))
+    known = ", ".join(sorted({*OBSTORE_SCHEMES, FSSPEC_PREFIX + "<protocol>", *_registered}))
     raise UnsupportedError(
         f"{name} is a URL of {scheme}, expected a path, or a URL of {known}; sealpoint.storage.register adds a store; for a "
         f"directory of that name, pass ./{text}",

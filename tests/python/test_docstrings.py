@@ -13,9 +13,9 @@ import pytest
 
 FRAMEWORKS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
 MODULES = (
-    "sealpoint", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning", "sealpoint.storage",
-    "sealpoint.storage.obstore", "sealpoint.torch", "sealpoint.torch.dcp", "sealpoint.vllm",
-    "sealpoint.weights.sglang",
+    "sealpoint", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning",
+    "sealpoint.storage", "sealpoint.storage.fsspec", "sealpoint.storage.obstore", "sealpoint.torch", "sealpoint.torch.dcp",
+    "sealpoint.vllm", "sealpoint.weights.sglang",
 )  # fmt: skip
 # tests/frameworks/vllm_load.py has an engine of vLLM.
 ELSEWHERE = {"sealpoint.vllm": ("register",)}

@@ -15,7 +15,6 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -28,12 +27,10 @@ from sealpoint._errors import AlreadyExistsError, IncompleteError, InvalidArgume
 from sealpoint._sealpoint import copy_into
 from sealpoint._paths import OBSTORE_SCHEMES
 from sealpoint.storage import ObjectPage, ObjectStore, ObjectUpload, StoredObject, one_line
+from sealpoint.storage._requests import REQUESTS_MAX, call_each, fill
 
 __all__ = ["ObstoreStore", "for_hosts", "register_all"]
 
-# Maximum size of one read request, and maximum number of concurrent read requests from all callers of a store.
-_READ_BYTES = 8 << 20
-_READS_MAX = 32
 # Maximum number of objects in one deletion request to S3.
 _DELETE_MAX = 1000
 _END = object()
@@ -97,7 +94,7 @@ class ObstoreStore(ObjectStore):
         self.uri = uri
         self.part_size_bytes = part_size_bytes
         self._store, self._parts_max = store, parts_max
-        self._reads = threading.BoundedSemaphore(_READS_MAX)
+        self._reads = threading.BoundedSemaphore(REQUESTS_MAX)
 
     def put(self, key: str, content: memoryview) -> None:
         # Makes a copy, because a store in memory keeps a reference to the content.
@@ -135,19 +132,7 @@ class ObstoreStore(ObjectStore):
         return _stored(found.meta), memoryview(found.bytes())
 
     def get_ranges(self, stored: StoredObject, ranges: Sequence[tuple[int, memoryview]]) -> None:
-        pieces = [
-            (offset + at, memory[at : at + _READ_BYTES])
-            for offset, memory in ranges
-            for at in range(0, len(memory), _READ_BYTES)
-        ]
-        try:
-            if len(pieces) == 1:
-                self._get(stored, *pieces[0])
-            else:
-                _call_each([partial(self._get, stored, *piece) for piece in pieces])
-        finally:
-            for _, memory in pieces:
-                memory.release()
+        fill(partial(self._get, stored), ranges)
 
     def _get(self, stored: StoredObject, offset: int, memory: memoryview) -> None:
         end = offset + len(memory)
@@ -191,7 +176,7 @@ class ObstoreStore(ObjectStore):
 
         global _listed_at
         try:
-            return _call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may run an asyncio loop
+            return call_each([lambda: asyncio.run(in_time())])[0]  # the caller's thread may run an asyncio loop
         except TimeoutError as error:
             raise IoError(f"the listing did not end within {LISTING_SECONDS:.4g} s", path=f"{self.uri}/{prefix}") from error
         finally:
@@ -216,35 +201,6 @@ def _let_obstore_return() -> None:
     This thread takes the interpreter once more, to return. If the interpreter ended first, the process would abort.
     """
     time.sleep(max(0.0, _listed_at + _RETURN_SECONDS - time.monotonic()))
-
-
-def _call_each(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Makes the calls on new threads and waits for all calls. If calls failed, raises the error of the first failed call.
-
-    Does not use a ThreadPoolExecutor, because executors refuse new work at interpreter exit, when background saves may still be
-    running.
-    """
-    rest = deque(enumerate(calls))
-    results: dict[int, Any] = {}
-    errors: dict[int, BaseException] = {}
-
-    def work() -> None:
-        with contextlib.suppress(IndexError):
-            while True:
-                number, call = rest.popleft()
-                try:
-                    results[number] = call()
-                except BaseException as error:
-                    errors[number] = error
-
-    threads = [threading.Thread(target=work, name="sealpoint-obstore", daemon=True) for _ in calls[:_READS_MAX]]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[min(errors)]
-    return [results[number] for number in range(len(calls))]
 
 
 class _Upload:
