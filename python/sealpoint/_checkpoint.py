@@ -363,6 +363,12 @@ def _part_of(name: str, selection: Selection, out: Any) -> _sealpoint.ReadPart:
     return _sealpoint.ReadPart(name, out, _sealpoint.Region(selection.offset, selection.extent), selection.kept, steps)
 
 
+def read_run(tensor: Tensor, begin: int, end: int, out: Any) -> None:
+    """Reads the row-major elements from ``begin`` to ``end`` into the bytes ``out``. Raises the errors of ``Tensor.read``."""
+    region = _sealpoint.Region([0] * tensor.ndim, tensor.shape, (begin, end))
+    tensor._checkpoint._read([_sealpoint.ReadPart(tensor.name, out, region)])
+
+
 class Objects(Mapping[str, bytes]):
     """The objects of a checkpoint: a mapping from names to bytes. Each object is read and verified when it is accessed."""
 

@@ -68,19 +68,23 @@ class RequestMaker {
     }
     for (const nb::handle item : requests) {
       const auto& part = nb::cast<const Part&>(item);
-      std::optional<Box> box;
-      if (part.box) box = part.box->box;
-      Add(request, part.tensor, std::move(box), part.steps, part.is_kept, part.out);
+      Add(request, part.tensor, part.box, part.steps, part.is_kept, part.out);
     }
     return request;
   }
 
  private:
-  void Add(ReadRequest& request, std::string name, std::optional<Box> box,
+  // The extent of a destination: a run of a box is one-dimensional.
+  static Shape ExtentOf(const Region& region) {
+    if (region == Region::Of(region.box)) return region.box.extent;
+    return {region.element_count()};
+  }
+
+  void Add(ReadRequest& request, std::string name, std::optional<Region> box,
            std::vector<std::uint64_t> steps, std::vector<bool> is_kept, nb::handle array) {
     ReadItem item{.tensor = std::move(name), .steps = std::move(steps)};
     const std::optional<TensorInfo> stored = checkpoint_.FindTensor(item.tensor);
-    Shape extent = box ? box->extent : stored ? stored->shape : Shape();  // of the destination
+    Shape extent = box ? ExtentOf(*box) : stored ? stored->shape : Shape();  // of the destination
     for (std::size_t d = 0; d < std::min(extent.size(), item.steps.size()); ++d) {
       const std::uint64_t step = std::max<std::uint64_t>(item.steps[d], 1);  // Plan refuses 0
       extent[d] = extent[d] / step + (extent[d] % step != 0 ? 1 : 0);
@@ -91,7 +95,7 @@ class RequestMaker {
     } else {
       SetDestination(item, stored, extent, is_kept, array);
     }
-    if (box) item.region = Region::Of(*std::move(box));
+    item.region = std::move(box);
     request.items.push_back(std::move(item));
   }
 
@@ -198,7 +202,7 @@ void BindMapped(nb::module_& m) {
 
 void BindRead(nb::module_& m) {
   BindMapped(m);
-  nb::class_<Part>(m, "ReadPart", "A tensor or a box of it, and its destination.")
+  nb::class_<Part>(m, "ReadPart", "A tensor, a box of it, or a run of a box, and its destination.")
       .def("__init__", MakePart, nb::arg("tensor"), nb::arg("out").none(),
            nb::arg("box") = nb::none(), nb::arg("kept") = nb::none(), nb::arg("steps") = nb::none(),
            nb::sig("def __init__(self, tensor: str, out: object | None, box: Region | None = None, "

@@ -13,7 +13,7 @@ import pytest
 
 FRAMEWORKS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
 MODULES = (
-    "sealpoint", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning",
+    "sealpoint", "sealpoint.fsspec", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning",
     "sealpoint.storage", "sealpoint.storage.fsspec", "sealpoint.storage.obstore", "sealpoint.torch", "sealpoint.torch.dcp",
     "sealpoint.vllm", "sealpoint.weights.sglang",
 )  # fmt: skip
