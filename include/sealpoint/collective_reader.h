@@ -40,6 +40,10 @@ struct CollectiveLoadOptions {
   // once. All ranks must pass the same value.
   bool verify_arrival = false;
   PhaseCallback on_progress{};
+  // Set this status if this rank has already failed. Load and Plan then fail with this status on
+  // every rank, before any payload is read, and no rank waits for this rank. This rank's request
+  // and contract are ignored. See SaveOptions::failure.
+  Status failure{};
 };
 
 struct CollectiveLoadReport {
@@ -107,10 +111,14 @@ struct SEALPOINT_EXPORT CollectiveLoadPlan {
 class SEALPOINT_EXPORT CollectiveReader {
  public:
   // Opens a checkpoint. All ranks pass exactly the same path. If the paths differ, all ranks get
-  // InvalidArgument, and the message shows two of the paths. Only rank 0 checks the files. Errors:
-  // Comm, Timeout, and the errors of Checkpoint::Open.
+  // InvalidArgument, and the message shows two of the paths. Only rank 0 checks the files. If this
+  // rank has already failed, pass the error as `failure`: all ranks then get this error, and this
+  // rank's path is ignored. A program that compares its calls itself
+  // (Communicator::calls_are_compared) must also exchange such errors itself. Errors: Comm,
+  // Timeout, and the errors of Checkpoint::Open.
   static Result<std::unique_ptr<CollectiveReader>> Open(Communicator& comm, const std::string& path,
-                                                        const OpenOptions& options = {});
+                                                        const OpenOptions& options = {},
+                                                        const Status& failure = {});
   virtual ~CollectiveReader() = default;
   CollectiveReader(const CollectiveReader&) = delete;
   CollectiveReader& operator=(const CollectiveReader&) = delete;
@@ -153,6 +161,8 @@ struct OpenNewestOptions {
   // the newest checkpoint is unknown. If false, both cases are errors. Pass the same value on all
   // ranks; only rank 0's value has an effect.
   bool allow_fallback = false;
+  // Set this status if this rank has already failed; see CollectiveReader::Open.
+  Status failure{};
 };
 
 // A skipped checkpoint that may be newer than the opened one.

@@ -48,6 +48,7 @@ struct ResumePromotionsOptions {
   int keep_local = 0;                             // see SaverOptions
   std::chrono::milliseconds deadline = kDefaultBackgroundDeadline;
   Limits limits{};
+  Status failure{};  // set if this rank has already failed; see CollectiveReader::Open
 };
 
 struct ResumedPromotions {

@@ -33,6 +33,11 @@ bool IsCommFailure(const Status& status) {
   return status.code() == Code::kComm || status.code() == Code::kTimeout;
 }
 
+Status OwnFailure(const Status& failure) {
+  if (!IsCommFailure(failure)) return failure;
+  return MakeError(Code::kCancelled, failure.message()).AtPath(failure.place().path);
+}
+
 Status DescribeCommFailure(const Communicator& comm, Status status, std::string_view during) {
   if (!IsCommFailure(status)) return status;
   return std::move(status).Prefixed(during).AtRank(comm.rank(), comm.host());

@@ -17,6 +17,10 @@ namespace sealpoint::internal::comm {
 // After that no collective is safe: it may pair with another one of a rank that is ahead or behind.
 bool IsCommFailure(const Status& status);
 
+// The error with which a rank takes part in a call that it makes fail. Comm and Timeout become
+// Cancelled: they are of a communicator whose ranks may be anywhere, and these ranks are here.
+Status OwnFailure(const Status& failure);
+
 // Adds the operation in progress, such as "save of step 7 to runs/a, phase agree", and this rank to
 // a failure of the communicator. Returns other statuses unchanged.
 Status DescribeCommFailure(const Communicator& comm, Status status, std::string_view during);

@@ -12,6 +12,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/macros.h"
 #include "lib/base/wire.h"
+#include "lib/comm/agree.h"
 #include "lib/comm/status_codec.h"
 #include "sealpoint/detail/agreement.h"
 
@@ -152,8 +153,11 @@ Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call, cons
   return any;
 }
 
-Status CheckSameCall(Communicator& comm, const CollectiveCall& call) {
-  return comm.calls_are_compared() ? Status() : BeginCall(comm, call).status();
+Status CheckSameCall(Communicator& comm, const CollectiveCall& call, const Status& failure) {
+  if (comm.calls_are_compared()) return OwnFailure(failure);
+  SEALPOINT_ASSIGN_OR_RETURN(const CallFlags any,
+                             BeginCall(comm, call, {failure.ok() ? 0U : 1U}, !failure.ok()));
+  return any.front() == 0 ? Status() : AgreeOnStatus(comm, OwnFailure(failure));
 }
 
 }  // namespace sealpoint::internal::comm

@@ -40,9 +40,10 @@ using CallFlags = std::array<std::uint64_t, kCallFlagCount>;
 Result<CallFlags> BeginCall(Communicator& comm, const CollectiveCall& call,
                             const CallFlags& flags = {}, bool has_failed = false);
 
-// BeginCall for a call that has no flags to reduce. No exchange where the caller of the library has
-// compared the call already (Communicator::calls_are_compared).
-Status CheckSameCall(Communicator& comm, const CollectiveCall& call);
+// BeginCall for a call that has no flags to reduce. `failure`: of this rank, with which the call
+// then fails on all ranks. No exchange where the caller of the library has compared the call
+// already (Communicator::calls_are_compared).
+Status CheckSameCall(Communicator& comm, const CollectiveCall& call, const Status& failure = {});
 
 }  // namespace sealpoint::internal::comm
 

@@ -377,7 +377,8 @@ Status Resumption::DropWhatIsFinal(const FinalSeries& series) {
 
 Result<ResumedPromotions> Resumption::Run() {
   SEALPOINT_RETURN_IF_ERROR(comm::CheckSameCall(
-      comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}}));
+      comm_, {.kind = "resumption of promotions", .arguments = {{"series", final_}}},
+      options_.failure));
   SEALPOINT_ASSIGN_OR_RETURN(FinalSeries series, LookAtFinal());
   ResumedPromotions resumed;
   SEALPOINT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,

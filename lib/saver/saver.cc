@@ -314,12 +314,8 @@ Status SaverImpl::CheckUsable() const {
 
 Status SaverImpl::Prepare(const Destination& destination, const SaveOptions& options,
                           const Sources& held, std::optional<Sources>& cut) {
-  const Status& failure = options.failure.ok() ? held.failure() : options.failure;
-  // Comm and Timeout are of a saver whose ranks may be anywhere; these ranks are here.
-  if (comm::IsCommFailure(failure)) {
-    return MakeError(Code::kCancelled, failure.message()).AtPath(failure.place().path);
-  }
-  SEALPOINT_RETURN_IF_ERROR(failure);
+  SEALPOINT_RETURN_IF_ERROR(
+      comm::OwnFailure(options.failure.ok() ? held.failure() : options.failure));
   SEALPOINT_RETURN_IF_ERROR(writer::CheckDescription(options.mesh, options.provenance));
   SEALPOINT_RETURN_IF_ERROR(destination.CheckArguments());
   SEALPOINT_RETURN_IF_ERROR(CheckSources(held));

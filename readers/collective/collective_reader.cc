@@ -256,7 +256,9 @@ class CollectiveReaderImpl final : public CollectiveReader {
                                 const CollectiveLoadOptions& options, bool is_to_be_read,
                                 load::ResolvedRequest& resolved,
                                 std::vector<LoadFinding>& findings) {
-    Result<ReadPlan> plan = PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved);
+    Result<ReadPlan> plan = options.failure.ok()
+                                ? PlanMine(*checkpoint_, request, contract, is_to_be_read, resolved)
+                                : Result<ReadPlan>(comm::OwnFailure(options.failure));
     if (plan && options.verify_arrival) {
       const Status checked = ArrivalCheck(comm_, checkpoint_->index(), resolved).CheckItems();
       if (!checked.ok()) plan = checked;
@@ -341,9 +343,10 @@ Result<std::unique_ptr<CollectiveReader>> OpenTogether(Communicator& comm, const
 
 Result<std::unique_ptr<CollectiveReader>> CollectiveReader::Open(Communicator& comm,
                                                                  const std::string& path,
-                                                                 const OpenOptions& options) {
+                                                                 const OpenOptions& options,
+                                                                 const Status& failure) {
   const internal::comm::CollectiveCall call = {.kind = "opening", .arguments = {{"path", path}}};
-  const Status begun = internal::comm::CheckSameCall(comm, call);
+  const Status begun = internal::comm::CheckSameCall(comm, call, failure);
   auto reader = begun.ok() ? internal::collective::OpenTogether(comm, path, options)
                            : Result<std::unique_ptr<CollectiveReader>>(begun);
   if (reader.ok()) return reader;

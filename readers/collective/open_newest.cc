@@ -95,7 +95,7 @@ Result<Choice> ChooseTogether(Communicator& comm, const std::string& series,
 Result<NewestCheckpoint> OpenNewestTogether(Communicator& comm, const std::string& series,
                                             const OpenNewestOptions& options) {
   SEALPOINT_RETURN_IF_ERROR(comm::CheckSameCall(
-      comm, {.kind = "opening of the newest", .arguments = {{"series", series}}}));
+      comm, {.kind = "opening of the newest", .arguments = {{"series", series}}}, options.failure));
   OpenOptions open = options.open;
   open.check_files = false;  // Series::Newest has just done it
   Status gone;

@@ -461,6 +461,25 @@ TEST(CollectiveLoadTest, RefusesRanksWithAnotherPath) {
   });
 }
 
+TEST(CollectiveLoadTest, ARankThatHasFailedFailsTheCallsOfAll) {
+  OnRanks([](Communicator& comm) {
+    LoadJob job(comm);
+    const bool is_last = comm.rank() == comm.size() - 1;
+    const Status own = is_last ? Status(Code::kComm, "lost my input") : Status();
+    const OpenOptions options = {.storage = job.storage};
+    const auto failed = CollectiveReader::Open(comm, is_last ? "" : "c", options, own);
+    EXPECT_THAT(failed.status(), HasCode(Code::kCancelled));
+    EXPECT_EQ(failed.status().place().rank, comm.size() - 1);
+    const auto reader = job.Open();
+    ASSERT_NE(reader, nullptr);
+    const auto loaded =
+        reader->Load({}, is_last ? LoadContract() : LoadContract::Partial(), {.failure = own});
+    EXPECT_THAT(loaded.status(), HasCode(Code::kCancelled));
+    EXPECT_EQ(loaded.status().message(), "lost my input");
+    EXPECT_TRUE(reader->Load({}, LoadContract::Partial()).ok());  // the ranks are still in step
+  });
+}
+
 TEST(CollectiveLoadTest, RefusesThreadsBelowZero) {
   OnRanks([](Communicator& comm) {
     LoadJob job(comm);

@@ -140,6 +140,22 @@ TEST(OpenNewestTest, RanksThatNameDifferentSeriesAreToldSo) {
   });
 }
 
+TEST(OpenNewestTest, ARankThatHasFailedFailsTheCallOfAll) {
+  OnRanks([](Communicator& comm) {
+    Job job(comm);
+    job.Put(1);
+    const bool is_last = comm.rank() == comm.size() - 1;
+    const Status own = is_last ? Status(Code::kNotFound, "no settings") : Status();
+    // Its path would differ, too.
+    const auto newest =
+        OpenNewest(comm, is_last ? "" : "run", {.open = {.storage = job.storage}, .failure = own});
+    EXPECT_EQ(newest.status().code(), Code::kNotFound);
+    EXPECT_EQ(newest.status().message(), "no settings");
+    EXPECT_EQ(newest.status().place().rank, comm.size() - 1);
+    EXPECT_TRUE(job.Open().ok());  // the ranks are still in step
+  });
+}
+
 // Between the choice and the opening it is deleted, behind a newer one.
 TEST(OpenNewestTest, OneThatIsDeletedMeanwhileIsNotMissed) {
   OnRanks([](Communicator& comm) {
