@@ -2,8 +2,9 @@
 #ifndef SEALPOINT_C_H_
 #define SEALPOINT_C_H_
 
-// Sealpoint's C API, for C (C99), C++ and every language that can call C. The API consists of this
-// header and one library, libsealpoint_c.so. docs/guides/c.md has programs in C, Rust and Go.
+// Sealpoint's C API, for C (C99), C++ and every language that can call C. The library is
+// libsealpoint_c.so. sealpoint_ranks.h and sealpoint_mpi.h have more functions for jobs with many
+// ranks, and docs/guides/c.md has programs.
 //
 // These rules apply to all functions:
 // Errors. A function that can fail returns an error code (enum below; 0 is success). Its last
@@ -102,20 +103,17 @@ enum {
   SEALPOINT_DIRECTORY_NAME_SIZE = 64  // bytes; enough for sealpoint_series_directory_name
 };
 
-// The value of `step` in output structs if there is no training step.
-static const uint64_t SEALPOINT_NO_STEP = UINT64_MAX;
-static const int64_t SEALPOINT_FOREVER = -1;  // a deadline that never passes
+static const uint64_t SEALPOINT_NO_STEP = UINT64_MAX;  // `step` of output structs: no step
+static const int64_t SEALPOINT_FOREVER = -1;           // a deadline that never passes
 
 typedef struct sealpoint_string {
   const char* data;  // may be NULL if size is 0
   uint64_t size;     // bytes
 } sealpoint_string;
-
 typedef struct sealpoint_bytes {
   const void* data;  // may be NULL if size is 0
   uint64_t size;
 } sealpoint_bytes;
-
 // A random id of an attempt or a blob. Sixteen zero bytes mean that there is no id.
 typedef struct sealpoint_id {
   uint8_t bytes[16];
@@ -138,7 +136,6 @@ SEALPOINT_C_API sealpoint_string sealpoint_dtype_name(uint32_t dtype);
 SEALPOINT_C_API uint32_t sealpoint_dtype_size_bytes(uint32_t dtype);
 SEALPOINT_C_API uint32_t sealpoint_dtype_of_name(sealpoint_string name);
 SEALPOINT_C_API sealpoint_string sealpoint_verdict_name(uint32_t verdict);
-
 // Creates a random id. Errors: Io.
 SEALPOINT_C_API int32_t sealpoint_id_random(sealpoint_id* out, sealpoint_error** error);
 // Writes SEALPOINT_ID_TEXT_SIZE lower-case hexadecimal digits without a terminating zero byte.
@@ -414,9 +411,7 @@ SEALPOINT_C_API int32_t sealpoint_checkpoint_mesh_axis(const sealpoint_checkpoin
 
 // A list of regions to read. The memory of destinations is borrowed until the read returns.
 typedef struct sealpoint_read_request sealpoint_read_request;
-
 enum { SEALPOINT_ROUND_EXACT = 0, SEALPOINT_ROUND_NEAREST_EVEN = 1 };
-
 typedef struct sealpoint_item_options {
   uint32_t struct_size;
   uint32_t expected_dtype;  // if the stored dtype differs, the contract applies; 0: not checked
@@ -927,6 +922,10 @@ typedef struct sealpoint_saver_options {
   int64_t background_deadline_ms;  // for a background save; 0: 2 hours, SEALPOINT_FOREVER: no limit
   sealpoint_progress_function on_progress;  // may be NULL; may run on a thread of the saver
   void* user;
+  uint32_t keep_local;            // promoted staged saves to keep on local storage
+  uint32_t unpromoted_max;        // staged saves awaiting promotion, with the new one; 0: 3
+  int64_t unpromoted_wait_ms;     // wait for one of them; 0: 1 minute
+  uint64_t promote_memory_bytes;  // payload in memory; 0: 16 MiB
 } sealpoint_saver_options;
 
 // Collective saves. All ranks make the same calls in the same order. If one rank fails, all ranks
@@ -956,6 +955,7 @@ typedef struct sealpoint_save_options {
   // anyway; 0: fail with SEALPOINT_CORRUPT or SEALPOINT_UNSUPPORTED.
   uint32_t allow_fallback;
   uint32_t reserved;
+  sealpoint_string local;  // directory for a staged save, which is promoted to `path`; empty: none
 } sealpoint_save_options;
 
 // Saves the data bound to `sources`. `out` and `directory` (the checkpoint's path) may be NULL.

@@ -3,7 +3,7 @@
 """Writes each option wherever it is shown, from the table python/sealpoint/_option_table.py.
 
     scripts/options.py            writes the keywords and dataclasses of Python, docstrings, docs/reference/options.md, the
-                                  binding of a saver's options, and comments of include/sealpoint.h
+                                  binding of a saver's options, and comments of the headers of the C API
     scripts/options.py --check    exit status 1 if one of them is another
 """
 
@@ -18,6 +18,7 @@ import types
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python/sealpoint"
 MADE = "Made by scripts/options.py from python/sealpoint/_option_table.py."
+HEADERS = (ROOT / "include/sealpoint.h", ROOT / "include/sealpoint_ranks.h")
 PYTHON_COLUMNS, CPP_COLUMNS, NAMES_COLUMNS = 120, 100, 90
 # A name in annotations: the import that it needs.
 IMPORTS = {
@@ -261,7 +262,7 @@ def binding():
 def c_comment(option, c):
     if option.type == "bool":
         return f"1: {c.meaning}"
-    default = "" if option.default is None else in_words(option.default, option.unit)
+    default = in_words(option.default, option.unit) if option.default else ""
     parts = [f"0: {c.meaning}" if option.default is None else c.meaning, f"0: {default}" if default else ""]
     if option.type == "float | None":
         parts[1] += ", SEALPOINT_FOREVER: no limit"
@@ -269,10 +270,12 @@ def c_comment(option, c):
 
 
 def header(text):
-    """The header of C with the defaults of the table in the comments of its fields."""
+    """A header of C with the defaults of the table in the comments of its fields."""
     for option in OPTIONS.values():
         for c in option.c:
             struct = re.search(rf"typedef struct {c.struct} {{.*?^}}", text, re.S | re.M)
+            if struct is None:
+                continue  # of the other header
             field = re.search(rf"(?m)^.*\b{c.field};(.*)$", struct[0])
             comment = f"// {c_comment(option, c)}"
             if field[1].strip() != comment:
@@ -293,8 +296,13 @@ def outputs():
         yield PACKAGE / module, documented(PACKAGE / module, calls)
     yield ROOT / "docs/reference/options.md", "\n".join(page()) + "\n"
     yield ROOT / "python/src/saver_options.h", "\n".join(binding()) + "\n"
-    path = ROOT / "include/sealpoint.h"
-    yield path, header(path.read_text())
+    structs = {c.struct for option in OPTIONS.values() for c in option.c}
+    for path in HEADERS:
+        text = path.read_text()
+        structs -= set(re.findall(r"(?m)^typedef struct (\w+) {", text))
+        yield path, header(text)
+    if structs:
+        raise ValueError(f"no header of the C API has {', '.join(sorted(structs))}")
 
 
 def main(arguments):

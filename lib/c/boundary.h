@@ -2,7 +2,8 @@
 #ifndef SEALPOINT_LIB_C_BOUNDARY_H_
 #define SEALPOINT_LIB_C_BOUNDARY_H_
 
-// The boundary between C and C++: building blocks of every function of sealpoint.h.
+// The boundary between C and C++: building blocks of every function of sealpoint.h
+// and sealpoint_ranks.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "sealpoint/id.h"
 #include "sealpoint/phases.h"
 #include "sealpoint/status.h"
+#include "sealpoint_ranks.h"
 
 struct sealpoint_error {
   explicit sealpoint_error(sealpoint::Status of) : status(std::move(of)), text(status.ToString()) {}
@@ -70,6 +72,20 @@ std::int32_t Make(Object** out, sealpoint_error** error, const Body& body) noexc
     if (!made.ok()) return made.error();
     *out = std::move(made).value().release();
     return {};
+  });
+}
+
+// The same for a collective call. Without `out` the rank takes part all the same, so that no other
+// rank waits for it: body() gets what this rank has failed with.
+template <typename Object, typename Body>
+std::int32_t MakeTogether(Object** out, sealpoint_error** error, const Body& body) noexcept {
+  if (out != nullptr) *out = nullptr;
+  return Guarded(error, [&]() -> Status {
+    const Status checked = out == nullptr ? Null("out") : Status();
+    Result<std::unique_ptr<Object>> made = body(checked);
+    if (!made.ok()) return made.error();
+    if (out != nullptr) *out = std::move(made).value().release();
+    return checked;
   });
 }
 

@@ -5,23 +5,12 @@
 #include <ranges>
 #include <string>
 
+#include "lib/c/read.h"
+
 namespace sealpoint::c_api {
 namespace {
 
 constexpr std::uint32_t kDirectIoOff = 2;  // 1: on
-
-Status TakeOpenOptions(const sealpoint_open_options* given, OpenOptions& taken) {
-  sealpoint_open_options options;
-  SEALPOINT_C_TRY(Take(given, options));
-  taken.check_files = options.skip_file_check == 0;
-  if (options.direct_io > kDirectIoOff) {
-    return {Code::kInvalidArgument,
-            "direct_io is " + std::to_string(options.direct_io) + ", expected 0, 1 or 2"};
-  }
-  if (options.direct_io != 0) taken.direct_io = options.direct_io != kDirectIoOff;
-  if (options.memory_budget_bytes != 0) taken.memory_budget_bytes = options.memory_budget_bytes;
-  return {};
-}
 
 Result<std::unique_ptr<sealpoint_checkpoint>> HandleOf(Result<std::unique_ptr<Checkpoint>> opened) {
   if (!opened.ok()) return opened.error();
@@ -80,6 +69,20 @@ Status TakePatterns(const sealpoint_string* patterns, std::uint64_t count,
 }
 
 }  // namespace
+
+Status TakeOpenOptions(const sealpoint_open_options* given, OpenOptions& taken) {
+  sealpoint_open_options options;
+  SEALPOINT_C_TRY(Take(given, options));
+  taken.check_files = options.skip_file_check == 0;
+  if (options.direct_io > kDirectIoOff) {
+    return {Code::kInvalidArgument,
+            "direct_io is " + std::to_string(options.direct_io) + ", expected 0, 1 or 2"};
+  }
+  if (options.direct_io != 0) taken.direct_io = options.direct_io != kDirectIoOff;
+  if (options.memory_budget_bytes != 0) taken.memory_budget_bytes = options.memory_budget_bytes;
+  return {};
+}
+
 }  // namespace sealpoint::c_api
 
 using sealpoint::ByteSpan;

@@ -257,6 +257,15 @@ int32_t sealpoint_communicator_threads(int32_t size, sealpoint_communicator** ou
   });
 }
 
+int32_t sealpoint_communicator_agree(const sealpoint_communicator* communicator,
+                                     const sealpoint_error* local, sealpoint_error** error) {
+  return Guarded(error, [&]() -> Status {
+    SEALPOINT_C_TRY(NotNull(communicator, "communicator"));
+    return sealpoint::AgreeOnStatus(*communicator->communicator,
+                                    local == nullptr ? Status() : local->status);
+  });
+}
+
 void sealpoint_communicator_free(sealpoint_communicator* communicator) { delete communicator; }
 
 }  // extern "C"

@@ -4,27 +4,6 @@
 #include "lib/c/memory.h"
 #include "lib/c/ranks.h"
 
-namespace sealpoint::c_api {
-namespace {
-
-// Sources borrow their declaration, which must not change any more.
-Status CheckHasNoSources(const sealpoint_declaration& handle) {
-  if (handle.declaration.use_count() == 1) return {};
-  return {Code::kInvalidArgument, "the declaration has sources; free them before it changes"};
-}
-
-// Runs `call`, whose error is kept for the save, like those that the library finds. `slot`: of a
-// source.
-template <typename Target, typename Call, typename... Slot>
-Status Noting(Target& target, const Call& call, Slot... slot) {
-  Status status = call();
-  target.NoteFailure(slot..., status);
-  return status;
-}
-
-}  // namespace
-}  // namespace sealpoint::c_api
-
 using sealpoint::Status;
 using sealpoint::c_api::Guarded;
 using sealpoint::c_api::Make;

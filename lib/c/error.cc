@@ -51,6 +51,15 @@ using sealpoint::c_api::TextOf;
 
 extern "C" {
 
+int32_t sealpoint_error_create(int32_t code, sealpoint_string message, sealpoint_error** out) {
+  return sealpoint::c_api::Guarded(out, [&]() -> Status {
+    std::string text;
+    SEALPOINT_C_TRY(sealpoint::c_api::Take(message, "message", text));
+    const bool is_known = code > SEALPOINT_OK && code <= SEALPOINT_INTERNAL;
+    return {static_cast<sealpoint::Code>(is_known ? code : SEALPOINT_INTERNAL), std::move(text)};
+  });
+}
+
 void sealpoint_error_free(sealpoint_error* error) {
   if (error != &sealpoint::c_api::NoMemory()) delete error;
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/c/read.h"
+
 #include <array>
 #include <new>
 
 #include "lib/c/checkpoint.h"
 #include "lib/c/memory.h"
-#include "sealpoint/read_plan.h"
-
-struct sealpoint_read_request {
-  sealpoint::ReadRequest request;
-};
 
 struct sealpoint_read_plan {
   std::shared_ptr<const sealpoint::Checkpoint> checkpoint;  // whose tables it refers to
@@ -61,6 +58,20 @@ Status AddArray(const sealpoint_dl_tensor* destination, void* stream, ReadItem i
   return {};
 }
 
+Status CheckManaged(const sealpoint_dl_managed_tensor* array, sealpoint_string tensor) {
+  constexpr std::uint64_t kReadOnly = 1;
+  SEALPOINT_C_TRY(NotNull(array, "destination"));
+  if (array->version.major != 1) {
+    return {Code::kUnsupported, "the array has version " + std::to_string(array->version.major) +
+                                    " of DLPack, expected 1"};
+  }
+  if ((array->flags & kReadOnly) == 0) return {};
+  return Status(Code::kInvalidArgument,
+                "the array is read only, expected one that may be written to")
+      .AtTensor(
+          {tensor.data == nullptr ? "" : tensor.data, tensor.data == nullptr ? 0 : tensor.size});
+}
+
 Status AddMemory(const sealpoint_destination* destination, ReadItem item, ReadRequest& request) {
   SEALPOINT_C_TRY(TakeDestination(destination, item.destination));
   request.items.push_back(std::move(item));
@@ -71,16 +82,6 @@ Status TakeDifference(std::uint32_t given, std::string_view what, OnMismatch& ta
   SEALPOINT_C_TRY(CheckEnum(given, SEALPOINT_DIFFERENCE_ALLOW, what));
   if (given != SEALPOINT_DIFFERENCE_DEFAULT) taken = static_cast<OnMismatch>(given - 1);
   return {};
-}
-
-Status TakeContract(const sealpoint_contract* given, LoadContract& taken) {
-  sealpoint_contract contract;
-  SEALPOINT_C_TRY(Take(given, contract));
-  SEALPOINT_C_TRY(TakeDifference(contract.missing, "missing", taken.missing));
-  SEALPOINT_C_TRY(TakeDifference(contract.unexpected, "unexpected", taken.unexpected));
-  SEALPOINT_C_TRY(TakeDifference(contract.dtype, "dtype", taken.dtype));
-  SEALPOINT_C_TRY(TakeDifference(contract.shape, "shape", taken.shape));
-  return TakeDifference(contract.coverage, "coverage", taken.coverage);
 }
 
 Status TakeReadOptions(const sealpoint_read_options* given, ReadOptions& taken) {
@@ -170,9 +171,21 @@ Result<std::unique_ptr<OwnedArray>> ReadArray(const Checkpoint& checkpoint, Read
 }
 
 }  // namespace
+
+Status TakeContract(const sealpoint_contract* given, LoadContract& taken) {
+  sealpoint_contract contract;
+  SEALPOINT_C_TRY(Take(given, contract));
+  SEALPOINT_C_TRY(TakeDifference(contract.missing, "missing", taken.missing));
+  SEALPOINT_C_TRY(TakeDifference(contract.unexpected, "unexpected", taken.unexpected));
+  SEALPOINT_C_TRY(TakeDifference(contract.dtype, "dtype", taken.dtype));
+  SEALPOINT_C_TRY(TakeDifference(contract.shape, "shape", taken.shape));
+  return TakeDifference(contract.coverage, "coverage", taken.coverage);
+}
+
 }  // namespace sealpoint::c_api
 
 using sealpoint::Status;
+using sealpoint::c_api::AddTo;
 using sealpoint::c_api::CheckOut;
 using sealpoint::c_api::Guarded;
 using sealpoint::c_api::Make;
@@ -194,11 +207,12 @@ int32_t sealpoint_read_request_add(sealpoint_read_request* request, sealpoint_st
                                    const sealpoint_region* region,
                                    const sealpoint_destination* destination,
                                    const sealpoint_item_options* options, sealpoint_error** error) {
-  return Guarded(error, [&]() -> Status {
-    SEALPOINT_C_TRY(NotNull(request, "request"));
-    sealpoint::ReadItem item;
-    SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
-    return sealpoint::c_api::AddMemory(destination, std::move(item), request->request);
+  return Guarded(error, [&] {
+    return AddTo(request, [&](sealpoint::ReadRequest& items) -> Status {
+      sealpoint::ReadItem item;
+      SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
+      return sealpoint::c_api::AddMemory(destination, std::move(item), items);
+    });
   });
 }
 
@@ -207,11 +221,12 @@ int32_t sealpoint_read_request_add_dlpack(sealpoint_read_request* request, sealp
                                           const sealpoint_dl_tensor* destination, void* stream,
                                           const sealpoint_item_options* options,
                                           sealpoint_error** error) {
-  return Guarded(error, [&]() -> Status {
-    SEALPOINT_C_TRY(NotNull(request, "request"));
-    sealpoint::ReadItem item;
-    SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
-    return sealpoint::c_api::AddArray(destination, stream, std::move(item), request->request);
+  return Guarded(error, [&] {
+    return AddTo(request, [&](sealpoint::ReadRequest& items) -> Status {
+      sealpoint::ReadItem item;
+      SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
+      return sealpoint::c_api::AddArray(destination, stream, std::move(item), items);
+    });
   });
 }
 
@@ -219,25 +234,13 @@ int32_t sealpoint_read_request_add_dlpack_managed(
     sealpoint_read_request* request, sealpoint_string tensor, const sealpoint_region* region,
     const sealpoint_dl_managed_tensor* destination, void* stream,
     const sealpoint_item_options* options, sealpoint_error** error) {
-  return Guarded(error, [&]() -> Status {
-    constexpr std::uint64_t kReadOnly = 1;
-    SEALPOINT_C_TRY(NotNull(request, "request"));
-    SEALPOINT_C_TRY(NotNull(destination, "destination"));
-    if (destination->version.major != 1) {
-      return {sealpoint::Code::kUnsupported, "the array has version " +
-                                                 std::to_string(destination->version.major) +
-                                                 " of DLPack, expected 1"};
-    }
-    if ((destination->flags & kReadOnly) != 0) {
-      return Status(sealpoint::Code::kInvalidArgument,
-                    "the array is read only, expected one that may be written to")
-          .AtTensor({tensor.data == nullptr ? "" : tensor.data,
-                     tensor.data == nullptr ? 0 : tensor.size});
-    }
-    sealpoint::ReadItem item;
-    SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
-    return sealpoint::c_api::AddArray(&destination->dl_tensor, stream, std::move(item),
-                                      request->request);
+  return Guarded(error, [&] {
+    return AddTo(request, [&](sealpoint::ReadRequest& items) -> Status {
+      sealpoint::ReadItem item;
+      SEALPOINT_C_TRY(sealpoint::c_api::CheckManaged(destination, tensor));
+      SEALPOINT_C_TRY(TakeItem(tensor, region, options, item));
+      return sealpoint::c_api::AddArray(&destination->dl_tensor, stream, std::move(item), items);
+    });
   });
 }
 

@@ -9,16 +9,6 @@
 #include "lib/c/ranks.h"
 #include "lib/c/writer.h"
 
-// In the order in which they may go: the saver before what it uses.
-struct sealpoint_saver {
-  struct Parts {
-    std::shared_ptr<sealpoint::Engine> engine;
-    std::shared_ptr<sealpoint::Communicator> communicator;
-    std::unique_ptr<sealpoint::Saver> saver;
-  };
-  std::shared_ptr<Parts> parts;
-};
-
 struct sealpoint_pending_save {
   std::shared_ptr<sealpoint_saver::Parts> parts;
   std::unique_ptr<sealpoint::PendingSave> pending;
@@ -29,6 +19,9 @@ namespace sealpoint::c_api {
 template <>
 inline constexpr std::uint32_t kFirstSize<sealpoint_save_options> =
     offsetof(sealpoint_save_options, allow_fallback);
+template <>
+inline constexpr std::uint32_t kFirstSize<sealpoint_saver_options> =
+    offsetof(sealpoint_saver_options, keep_local);
 
 namespace {
 
@@ -45,6 +38,14 @@ Status TakeSaverOptions(const sealpoint_saver_options* given, SaverOptions& take
   if (options.blob_size_max_bytes != 0) taken.blob_size_max_bytes = options.blob_size_max_bytes;
   taken.deadline = DeadlineOf(options.deadline_ms, taken.deadline);
   taken.background_deadline = DeadlineOf(options.background_deadline_ms, taken.background_deadline);
+  SEALPOINT_C_TRY(CheckEnum(options.keep_local, kCountMax, "keep_local"));
+  SEALPOINT_C_TRY(CheckEnum(options.unpromoted_max, kCountMax, "unpromoted_max"));
+  taken.keep_local = static_cast<int>(options.keep_local);
+  if (options.unpromoted_max != 0) taken.unpromoted_max = static_cast<int>(options.unpromoted_max);
+  if (options.unpromoted_wait_ms != 0) {
+    taken.unpromoted_wait = std::chrono::milliseconds(options.unpromoted_wait_ms);
+  }
+  if (options.promote_memory_bytes != 0) taken.promote_memory_bytes = options.promote_memory_bytes;
   taken.on_progress = ProgressOf(options.on_progress, options.user);
   return {};
 }
@@ -64,6 +65,11 @@ Status TakeSaveOptions(const sealpoint_save_options* given, SaveArguments& taken
                      ? SaveTarget::InSeries(std::move(path))
                      : SaveTarget::Directory(std::move(path),
                                              TakeParent(options.parent, options.parent_sequence));
+  std::string local;
+  SEALPOINT_C_TRY(Take(options.local, "local", local));
+  if (!local.empty()) {
+    taken.target = SaveTarget::Staged(std::move(local), std::move(taken.target));
+  }
   if (options.has_step != 0) taken.options.step = options.step;
   taken.options.allow_empty = options.allow_empty != 0;
   taken.options.allow_fallback = options.allow_fallback != 0;
@@ -118,6 +124,7 @@ class Outputs {
 using sealpoint::Status;
 using sealpoint::c_api::Guarded;
 using sealpoint::c_api::Make;
+using sealpoint::c_api::MakeTogether;
 using sealpoint::c_api::NotNull;
 using sealpoint::c_api::Outputs;
 using sealpoint::c_api::SaveWith;
@@ -162,11 +169,12 @@ int32_t sealpoint_saver_save(sealpoint_saver* saver, const sealpoint_save_option
 int32_t sealpoint_saver_save_async(sealpoint_saver* saver, const sealpoint_save_options* options,
                                    const sealpoint_sources* sources, sealpoint_pending_save** out,
                                    sealpoint_error** error) {
-  return Make(out, error, [&]() -> sealpoint::Result<std::unique_ptr<sealpoint_pending_save>> {
+  using Made = sealpoint::Result<std::unique_ptr<sealpoint_pending_save>>;
+  return MakeTogether(out, error, [&](const Status& checked) -> Made {
     SEALPOINT_C_TRY(NotNull(saver, "saver"));
     auto handle = std::make_unique<sealpoint_pending_save>();
     handle->parts = saver->parts;
-    auto pending = SaveWith(options, sources, {}, [&](const auto&... arguments) {
+    auto pending = SaveWith(options, sources, checked, [&](const auto&... arguments) {
       return saver->parts->saver->SaveAsync(arguments...);
     });
     if (!pending.ok()) return pending.error();

@@ -274,6 +274,7 @@ OPTIONS: dict[str, Option] = {
     "keep_local": Option(
         "int", 0, _rules.c_integer(0), f"{_STAGED} megatron.enable torchtitan",
         "Number of promoted checkpoints whose local copies are kept.", is_same=True, saver=Saver("keep_local"),
+        c=(C("sealpoint_saver_options", "keep_local", "promoted staged saves to keep on local storage"),),
     ),
     "unpromoted_max": Option(
         "int", 3, _rules.c_integer(1), _STAGED,
@@ -281,17 +282,18 @@ OPTIONS: dict[str, Option] = {
         "to ``unpromoted_wait`` seconds for a promotion to end (``save_async`` waits in the background). If no promotion ends, "
         "the save fails with NoSpaceError. This error names the oldest save that awaits promotion, its age and its last error.",
         is_same=True, saver=Saver("unpromoted_max"),
+        c=(C("sealpoint_saver_options", "unpromoted_max", "staged saves awaiting promotion, with the new one"),),
     ),
     "unpromoted_wait": Option(
         "float", 60.0, Rule(_rules.is_number, lambda value: 0 <= value < 1e9, "seconds of at least 0 and below 1e9"), _STAGED,
         "Maximum time in seconds that a save waits when ``unpromoted_max`` is reached. At most half of ``deadline``.", "seconds",
         is_same=True, compared=float,
-        saver=Saver("unpromoted_wait"),
+        saver=Saver("unpromoted_wait"), c=(C("sealpoint_saver_options", "unpromoted_wait_ms", "wait for one of them"),),
     ),
     "promote_memory_bytes": Option(
         "int", 16 << 20, _rules.SOME_BYTES, _STAGED,
         "Maximum payload memory for promotions on each rank, in addition to ``memory_budget_bytes``.", "bytes", is_same=True,
-        saver=Saver("promote_memory_bytes"),
+        saver=Saver("promote_memory_bytes"), c=(C("sealpoint_saver_options", "promote_memory_bytes", "payload in memory"),),
     ),
     "contract": Option(
         "Contract | None", None, "framework", "torch.load torch.Checkpointer.resume",
@@ -348,7 +350,8 @@ OPTIONS: dict[str, Option] = {
         "int | None", None, _rules.THREADS, f"torch.load {_LOADS} megatron.enable torchtitan",
         "Number of threads per rank that read and verify. Default: the number of CPUs available to a rank, divided by the number "
         "of ranks on its host that share these CPUs, at most 16.",
-        c=(C("sealpoint_read_options", "threads", "available CPUs divided by the ranks that share them, at most 16"),),
+        c=(C("sealpoint_read_options", "threads", "available CPUs divided by the ranks that share them, at most 16"),
+           C("sealpoint_load_options", "threads", "as in sealpoint_read_options")),
     ),
     "share_chunks": Option(
         "bool | None", None, _rules.or_none(_rules.BOOL, "True, False or None"), "torch.load torch.dcp.StorageReader",

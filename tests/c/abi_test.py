@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ABI of the C API: what the library exports, and what sealpoint.h says of functions, structs and constants, against what
+"""The ABI of the C API: what the library exports, and what its headers say of functions, structs and constants, against what
 was recorded in tests/c/abi/sealpoint_c_1.xml. Recorded things may never change; new ones are recorded with --record.
 
   abi_test.py LIBRARY [TEST...]    LIBRARY is libsealpoint_c.so
   abi_test.py --record             writes the file anew, after a deliberate addition
 
-The types are those of a library of empty functions that is made of the header alone, so that the one that users get needs no
+The types are those of a library of empty functions that is made of the headers alone, so that the one that users get needs no
 debugging symbols. Without abigail-tools (abidw, abidiff) what needs them is skipped.
 """
 
@@ -20,6 +20,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/sealpoint.h"
+MORE = ROOT / "include/sealpoint_ranks.h"
 EXPORTS = ROOT / "lib/c/exports.map"
 RECORDED = ROOT / "tests/c/abi/sealpoint_c_1.xml"
 LIBRARY = None
@@ -41,11 +42,13 @@ def declarations(text):
 
 
 def stub(folder, text):
-    """A library of empty functions made of the header `text`."""
-    (folder / "sealpoint.h").write_text(text)
-    bodies = "\n".join(f"{declaration} {{ __builtin_trap(); }}" for declaration in declarations(text).values())
+    """A library of empty functions made of the header `text` and the other one."""
+    (folder / HEADER.name).write_text(text)
+    shutil.copy(MORE, folder)
+    found = declarations(text) | declarations(MORE.read_text())
+    bodies = "\n".join(f"{declaration} {{ __builtin_trap(); }}" for declaration in found.values())
     # Constants and structs that no function names are to be seen, too.
-    (folder / "stub.c").write_text(f'#include "sealpoint.h"\n{bodies}\n')
+    (folder / "stub.c").write_text(f'#include "{MORE.name}"\n{bodies}\n')
     made = run("gcc", "-std=c99", "-g", "-O0", "-fno-eliminate-unused-debug-types", "-fPIC", "-shared", "-w",
                f"-Wl,--version-script={EXPORTS}", "-Wl,-soname,libsealpoint_c.so.1", "-o", folder / "libsealpoint_c.so",
                folder / "stub.c")
@@ -69,9 +72,9 @@ class ExportsTest(unittest.TestCase):
     def test_all_have_the_version(self):
         self.assertEqual([], [item for item in self.exported if not re.fullmatch(r"sealpoint_\w+@@SEALPOINT_C_1", item)])
 
-    def test_they_are_those_of_the_header(self):
+    def test_they_are_those_of_the_headers(self):
         names = {item.split("@")[0] for item in self.exported}
-        self.assertEqual(set(declarations(HEADER.read_text())), names)
+        self.assertEqual(set(declarations(HEADER.read_text() + MORE.read_text())), names)
 
     def test_soname(self):
         self.assertIn("[libsealpoint_c.so.1]", run("readelf", "-d", LIBRARY).stdout)
@@ -80,7 +83,7 @@ class ExportsTest(unittest.TestCase):
 class CoverageTest(unittest.TestCase):
     def test_every_function_is_called_by_a_test(self):
         tests = "".join(path.read_text() for path in (ROOT / "tests/c").glob("*.c"))
-        uncalled = [name for name in declarations(HEADER.read_text()) if f"{name}(" not in tests]
+        uncalled = [name for name in declarations(HEADER.read_text() + MORE.read_text()) if f"{name}(" not in tests]
         self.assertEqual([], uncalled)
 
 
@@ -88,7 +91,7 @@ class HeaderTest(unittest.TestCase):
     def compile(self, *command, before=""):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "header.c"
-            source.write_text(f'{before}#include <sealpoint.h>\nint main(void) {{ return 0; }}\n')
+            source.write_text(f'{before}#include <sealpoint_ranks.h>\nint main(void) {{ return 0; }}\n')
             return run(*command, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", f"-I{ROOT}/include",
                        "-fsyntax-only", source)
 

@@ -66,5 +66,6 @@ void test_writer(void);
 void test_threads(void);
 void test_saver(void);
 void test_storage(void);
+void test_many_ranks(void);
 
 #endif  // SEALPOINT_TESTS_C_CHECK_H_

@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   } tests[] = {{"values", test_values}, {"structs", test_structs}, {"read", test_read},
                {"damage", test_damage}, {"dlpack", test_dlpack},   {"verify", test_verify},
                {"series", test_series}, {"writer", test_writer},   {"threads", test_threads},
-               {"saver", test_saver},   {"storage", test_storage}};
+               {"saver", test_saver},   {"storage", test_storage}, {"many_ranks", test_many_ranks}};
   const char* parent = getenv("TMPDIR");
   size_t i;
   int k;
