@@ -123,6 +123,7 @@ endfunction()
 #   sealpoint::mpi        the library and its adapter of the MPI that was found; an error if none was
 #   sealpoint::s3         the client of S3, a library that links the first; an error without what it needs
 #   sealpoint::c          the C API, if SEALPOINT_BUILD_C: a shared library that holds all it needs of the others
+#   sealpoint::c_mpi      the C API and its adapter of MPI, as sealpoint::mpi
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
 function(sealpoint_add_library)
   get_property(objects GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
@@ -153,15 +154,25 @@ function(sealpoint_add_library)
     target_link_libraries(sealpoint_whole INTERFACE sealpoint sealpoint_headers)
   endif()
 
+  set(adapters sealpoint_mpi)
+  if(SEALPOINT_BUILD_C)
+    sealpoint_add_c_library()
+    list(APPEND adapters sealpoint_c_mpi)
+  endif()
   if(SEALPOINT_HAVE_MPI)
     include(SealpointMpi)
-    target_link_libraries(sealpoint_mpi PRIVATE sealpoint_warnings)
-  else()
-    add_library(sealpoint_mpi INTERFACE)
-    # No such target: whoever links sealpoint::mpi reads its name in the error.
-    target_link_libraries(sealpoint_mpi INTERFACE "sealpoint::mpi needs MPI, which is not here or off by SEALPOINT_WITH_MPI")
   endif()
-  add_library(sealpoint::mpi ALIAS sealpoint_mpi)
+  foreach(adapter IN LISTS adapters)
+    string(REPLACE "sealpoint_" "sealpoint::" name ${adapter})
+    if(SEALPOINT_HAVE_MPI)
+      target_link_libraries(${adapter} PRIVATE sealpoint_warnings)
+    else()
+      add_library(${adapter} INTERFACE)
+      # No such target: whoever links sealpoint::mpi reads its name in the error.
+      target_link_libraries(${adapter} INTERFACE "${name} needs MPI, which is not here or off by SEALPOINT_WITH_MPI")
+    endif()
+    add_library(${name} ALIAS ${adapter})
+  endforeach()
 
   if(SEALPOINT_HAVE_S3)
     add_library(sealpoint_s3 $<TARGET_OBJECTS:sealpoint_s3_objects>)
@@ -181,9 +192,6 @@ function(sealpoint_add_library)
   endif()
   add_library(sealpoint::s3 ALIAS sealpoint_s3)
 
-  if(SEALPOINT_BUILD_C)
-    sealpoint_add_c_library()
-  endif()
 endfunction()
 
 # Nothing but sealpoint_* is to be seen of it: other modules of a process may have other versions of the same libraries.

@@ -46,6 +46,8 @@ int has_text(const sealpoint_error* error, const char* text);
 
 sealpoint_string str(const char* text);
 int equals(sealpoint_string a, const char* b);
+// Sets work_dir to a new directory below $TMPDIR, or ends the program.
+void make_work_dir(void);
 // work_dir/name, in one of a few buffers that take turns.
 sealpoint_string in_work_dir(const char* name);
 

@@ -37,7 +37,7 @@ FUNCTION_LINES_MAX = 70
 PYTHON_COLUMNS_MAX = 132
 
 # How the headers begin that may name MPI.
-MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/mpi_communicator")
+MPI_HEADERS = ("include/sealpoint/mpi_communicator", "include/sealpoint/detail/mpi_communicator", "include/sealpoint_mpi")
 
 # (pattern, path prefixes where it is allowed, why not elsewhere)
 BANNED = (
