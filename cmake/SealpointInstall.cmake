@@ -17,6 +17,8 @@ if(SEALPOINT_BUILD_C)
   install(EXPORT sealpointCTargets NAMESPACE sealpoint:: DESTINATION ${sealpoint_config_dir})
   file(GLOB headers ${PROJECT_SOURCE_DIR}/include/*.h)
   install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/fortran DESTINATION ${CMAKE_INSTALL_DATADIR}/sealpoint)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/SealpointFortran.cmake DESTINATION ${sealpoint_config_dir})
 endif()
 set(sealpoint_left_out_headers "")
 foreach(module IN LISTS sealpoint_left_out_modules)
@@ -31,8 +33,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sealpoint DESTINATION ${CMAKE_IN
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/spec ${PROJECT_SOURCE_DIR}/schema DESTINATION ${CMAKE_INSTALL_DATADIR}/sealpoint)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+set(sealpoint_installed_fortran_dir ${CMAKE_INSTALL_DATADIR}/sealpoint/fortran)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.in sealpointConfig.cmake
-                              INSTALL_DESTINATION ${sealpoint_config_dir})
+                              INSTALL_DESTINATION ${sealpoint_config_dir} PATH_VARS sealpoint_installed_fortran_dir)
 # A minor version may break callers (docs/reference/policy.md).
 write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake

@@ -124,6 +124,7 @@ endfunction()
 #   sealpoint::s3         the client of S3, a library that links the first; an error without what it needs
 #   sealpoint::c          the C API, if SEALPOINT_BUILD_C: a shared library that holds all it needs of the others
 #   sealpoint::c_mpi      the C API and its adapter of MPI, as sealpoint::mpi
+#   sealpoint::fortran    the Fortran module, if there is a Fortran compiler and the tests or examples are built
 # Tests that look inside use sealpoint_whole: a shared library hides what is not public.
 function(sealpoint_add_library)
   get_property(objects GLOBAL PROPERTY SEALPOINT_MODULE_OBJECTS)
@@ -173,6 +174,11 @@ function(sealpoint_add_library)
     endif()
     add_library(${name} ALIAS ${adapter})
   endforeach()
+  if(SEALPOINT_HAVE_FORTRAN)
+    set(sealpoint_fortran_dir ${PROJECT_SOURCE_DIR}/fortran)
+    include(SealpointFortran)
+    add_library(sealpoint::fortran ALIAS sealpoint_fortran)
+  endif()
 
   if(SEALPOINT_HAVE_S3)
     add_library(sealpoint_s3 $<TARGET_OBJECTS:sealpoint_s3_objects>)

@@ -89,6 +89,19 @@ class ReshardTest(OneFileTest):
         self.assertEqual(len(self.errors_of(lines, 2, "NotFound: ")), 1, lines)
 
 
+class ResumeTest(OneFileTest):
+    def test_resumes_on_any_number_of_ranks_and_keeps_two(self):
+        for step, ranks in ((0, 4), (100, 3), (200, 0)):
+            self.assertEqual(self.run_example(ranks, "resume", "run"), [f"{ranks or 1} ranks start at step {step}"])
+        self.assertEqual(self.committed("run"), ["step-000000000200", "step-000000000300"])
+        self.verify("--series", "run")
+
+    def test_ranks_that_cannot_save_end_together(self):
+        (self.folder / "run").write_text("no directory")
+        lines = self.run_example(3, "resume", "run", status=1)
+        self.assertEqual(len([line for line in lines if "run" in line and "rank 0" in line]), 3, lines)
+
+
 class OwnCollectivesTest(OneFileTest):
     def test_commits_what_all_ranks_wrote(self):
         self.assertEqual(self.run_example(4, "own_collectives", "saved"), ["committed"])

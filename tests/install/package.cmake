@@ -13,5 +13,5 @@ run(${folder}/consumer)
 # Two mistakes. The answer to the first does not depend on whether there is an MPI.
 set(component ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/component ${CONSUMER_OPTIONS} ${options})
 expect_failure("sealpoint::mpi needs find_package.sealpoint COMPONENTS mpi" ${component} -B ${folder}/none)
-expect_failure("sealpoint has three components, mpi, s3 and c, but cuda was asked for" ${component} -B ${folder}/unknown -D
+expect_failure("the components of sealpoint are mpi, s3, c and fortran, but cuda was asked for" ${component} -B ${folder}/unknown -D
                MISTAKE=unknown)
