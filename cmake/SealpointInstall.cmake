@@ -36,8 +36,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 set(sealpoint_installed_fortran_dir ${CMAKE_INSTALL_DATADIR}/sealpoint/fortran)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sealpointConfig.cmake.in sealpointConfig.cmake
                               INSTALL_DESTINATION ${sealpoint_config_dir} PATH_VARS sealpoint_installed_fortran_dir)
-# A minor version may break callers (docs/reference/policy.md).
-write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(sealpointConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sealpointConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/SealpointMpi.cmake ${PROJECT_SOURCE_DIR}/cmake/SealpointZstd.cmake
         DESTINATION ${sealpoint_config_dir})

@@ -24,3 +24,26 @@ run(pkg-config --cflags --libs sealpoint-c)
 separate_arguments(flags UNIX_COMMAND "${LAST_OUTPUT}")
 run(${C_COMPILER} -std=c99 ${CMAKE_CURRENT_LIST_DIR}/consumer_c/consumer.c ${flags} -o ${WORK_DIR}/consumer_pc)
 run(${WORK_DIR}/consumer_pc)
+
+# MPI and Fortran: by CMake, and by hand as docs/guides/c.md says.
+if(WITH_MPI)
+  set(ranks ${WORK_DIR}/ranks)
+  configure_consumer(consumer_ranks ${ranks} -D CMAKE_C_COMPILER=${C_COMPILER} -D CMAKE_PREFIX_PATH=${PREFIX} -D
+                     WITH_FORTRAN=${WITH_FORTRAN})
+  run(${CMAKE_COMMAND} --build ${ranks})
+  # Open MPI refuses root otherwise.
+  set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
+  set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
+  run(${ranks}/consumer_c_mpi)
+  if(WITH_FORTRAN)
+    run(${ranks}/consumer_fortran)
+  endif()
+  # The lines of the guide.
+  file(READ ${ROOT}/docs/guides/c.md guide)
+  string(REGEX MATCH "\nprintf [^`]*" lines "${guide}")
+  file(MAKE_DIRECTORY ${WORK_DIR}/by_hand)
+  file(COPY ${CMAKE_CURRENT_LIST_DIR}/consumer_ranks/consumer.c DESTINATION ${WORK_DIR}/by_hand)
+  file(RENAME ${WORK_DIR}/by_hand/consumer.c ${WORK_DIR}/by_hand/program.c)
+  run(sh -e -c "cd ${WORK_DIR}/by_hand && ${lines}")
+  run(${WORK_DIR}/by_hand/program)
+endif()
