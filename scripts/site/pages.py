@@ -40,8 +40,8 @@ def place_of(path):
         return "contents.md" if path.name == "README.md" else str(path.relative_to("docs"))
     if str(path) in ("README.md", "CHANGELOG.md", "SECURITY.md", *PROJECT):
         return "index.md" if path.name == "README.md" else f"project/{path.stem.lower().replace('_', '-')}.md"
-    if str(path) == "include/sealpoint.h":
-        return "reference/c.md"
+    if str(path.parent) == "include":
+        return f"reference/{path.stem.replace('sealpoint', 'c')}.md"
     if path.parts[0] == "include":
         return f"reference/cpp/{path.stem}.md"
     name = "index.md" if path.name == "README.md" else path.name
@@ -217,7 +217,7 @@ def make_headers(pages):
     """A page for each public header; returns the navigation of C++."""
     include = ROOT / "include"
     page_of = {str(path.relative_to(include)): place_of(path.relative_to(ROOT)) for path in sorted(include.rglob("*.h"))
-               if "detail" not in path.parts}
+               if "detail" not in path.parts and path.name != "sealpoint_mpi_impl.h"}
 
     def link(header, target):
         page = target if target in page_of.values() else pages.add(target, f"include/{header}")
@@ -230,7 +230,7 @@ def make_headers(pages):
         if not names:
             continue
         pages.write(page, text)
-        if header != "sealpoint.h":
+        if "/" in header:
             name = header.removeprefix("sealpoint/")
             nav.append({name: page})
             declared = ", ".join(f"`{each}`" for each in names if "operator" not in each)
@@ -260,7 +260,8 @@ def navigation(pages):
     models = [pages.add("spec/model/README.md"), pages.add("spec/model/counterexamples.md")]
     nav["Start"] = ["index.md", *nav["Start"], {"All pages": pages.add("docs/README.md")}, {"Changes": pages.add("CHANGELOG.md")},
                     {"Security": pages.add("SECURITY.md")}]
-    nav["Reference"] += [{"Python": make_python(pages)}, {"C++": make_headers(pages)}, {"C": "reference/c.md"},
+    nav["Reference"] += [{"Python": make_python(pages)}, {"C++": make_headers(pages)},
+                         {"C": [f"reference/{name}.md" for name in ("c", "c_ranks", "c_mpi")]},
                          {f"Specification, version {VERSION}": chapters}]
     nav["Internals"] += [{"Decisions": [pages.add("spec/decisions/README.md"), *decisions]}, {"Models": models},
                          *({title: pages.add(path)} for path, title in PROJECT.items())]
