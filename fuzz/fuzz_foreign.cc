@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Proves that no pickle, no file of torch.save and no metadata of torch.distributed.checkpoint
-// makes the readers of other formats crash, read beyond the bytes, take time or memory without
-// bound or blame anything but the bytes; and that what they accept has tensors of known sizes and
-// values that can be printed.
+// Proves that no pickle, no file of torch.save or GGUF and no metadata of
+// torch.distributed.checkpoint makes the readers of other formats crash, read beyond the bytes,
+// take time or memory without bound or blame anything but the bytes; and that what they accept has
+// tensors of known sizes and values that can be printed.
 #include <string>
 #include <string_view>
 #include <unordered_set>

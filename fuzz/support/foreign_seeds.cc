@@ -81,6 +81,25 @@ std::string Metadata(bool is_megatron) {
                : Mapping(Text("w") + Tuple(Text("m") + Int(0)) + Text("o") + Tuple(Text("o")))));
 }
 
+std::string TextOfGguf(const std::string& text) { return Number(text.size(), 8) + text; }
+
+// With keys of several types, and a plain and a quantized tensor.
+std::string Gguf() {
+  const auto tensor = [](const std::string& name, unsigned type, unsigned rows, unsigned offset) {
+    return TextOfGguf(name) + Number(2, 4) + Number(32, 8) + Number(rows, 8) + Number(type, 4) +
+           Number(offset, 8);
+  };
+  std::string file = "GGUF" + Number(3, 4) + Number(2, 8) + Number(4, 8) +
+                     TextOfGguf("general.alignment") + Number(4, 4) + Number(32, 4) +
+                     TextOfGguf("a") + Number(9, 4) + Number(8, 4) + Number(1, 8) +
+                     TextOfGguf("t") + TextOfGguf("b") + Number(9, 4) + Number(6, 4) +
+                     Number(2, 8) + Number(0x7fc00000, 4) + Number(0x3f800000, 4) +
+                     TextOfGguf("c") + Number(9, 4) + Number(9, 4) + Number(1, 8) + Number(3, 4) +
+                     Number(1, 8) + "xy" + tensor("w", 0, 1, 0) + tensor("q", 2, 2, 128);
+  file.resize((file.size() + 31) / 32 * 32 + 192);
+  return file;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> ForeignSeeds() {
@@ -99,6 +118,7 @@ std::vector<std::pair<std::string, std::string>> ForeignSeeds() {
   seeds.emplace_back("megatron", "\x04" + Pickle(Metadata(true)));
   const std::string cut = {static_cast<char>(dcp.size() >> 8), static_cast<char>(dcp.size())};
   seeds.emplace_back("ranks", "\x05" + cut + dcp + dcp);
+  seeds.emplace_back("gguf", "\x02" + Gguf());
   seeds.emplace_back("legacy", "\x02\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.");
   return seeds;
 }

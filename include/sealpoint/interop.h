@@ -115,6 +115,21 @@ struct ForeignDType {
 // Returns the registered dtypes in ascending order of their ids.
 SEALPOINT_EXPORT std::span<const ForeignDType> ForeignDTypes();
 
+// A type of tensors in GGUF files. `dtype` is kUInt8 for a quantized type: its blocks are bytes.
+struct GgufType {
+  std::uint32_t id = 0;
+  std::string_view name{};           // name in ggml: "Q4_K"
+  std::uint32_t block_elements = 1;  // 1: not quantized
+  std::uint32_t block_bytes = 0;
+  DType dtype = DType::kUInt8;
+};
+
+// Returns the types of tensors that GGUF has, in ascending order of their ids.
+SEALPOINT_EXPORT std::span<const GgufType> GgufTypes();
+// Returns the names of the types of values that GGUF has, such as "uint32", in the order of their
+// ids, which begin at 0.
+SEALPOINT_EXPORT std::span<const std::string_view> GgufValueTypes();
+
 struct ForeignOptions {
   std::shared_ptr<Storage> storage{};  // DefaultStorage() if null
   // If true, leave out values of classes that no node can represent. Also leave out DCP and
@@ -186,6 +201,9 @@ struct ForeignTensor {
   // If set, the tensor is stored with this shape, and the boxes of parts with is_item refer to this
   // shape. Set only for state that an old version of Megatron flattened.
   std::optional<Shape> flattened_shape{};
+  // Name of the type of a quantized tensor of GGUF, such as "Q4_K". The elements are the bytes of
+  // its blocks, and the last extent counts bytes. Otherwise empty.
+  std::string_view block_type{};
 };
 
 struct ForeignObject {
@@ -249,8 +267,8 @@ struct ForeignCheckpoint {
 };
 
 // Reads the description of a file or directory in the format of safetensors, torch.save,
-// torch.distributed.checkpoint or Megatron-core, or of a version of weights that is a delta. Finds
-// where tensor data is stored, but does not read the data. Pickles are never executed.
+// torch.distributed.checkpoint, Megatron-core or GGUF, or of a version of weights that is a delta.
+// Finds where tensor data is stored, but does not read the data. Pickles are never executed.
 // ForeignOptions::metadata_memory_bytes limits the memory use. Returns an empty value, not an
 // error, if the path has no known format. Errors: errors for defects in a checkpoint of a known
 // format; Unsupported (a known format or variant that cannot be read; the message suggests a

@@ -137,7 +137,7 @@ _RULES: dict[str, Rule] = {
     "weights": sequence(
         lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool), math.isfinite, "finite numbers"
     ),
-    "to": words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta"),
+    "to": words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf"),
     "match": STRINGS,
     "drop": STRINGS,
     "per_rank": STRINGS,
@@ -149,6 +149,13 @@ _RULES: dict[str, Rule] = {
         "pairs of (pattern, name)",
     ),
     "dtype": or_none(TEXT),
+    "gguf_metadata": or_none(
+        Rule(
+            lambda value: isinstance(value, Mapping),
+            lambda value: all(is_text(key) and isinstance(item, (tuple, list)) and len(item) == 2 for key, item in value.items()),
+            "a mapping of keys to pairs of (type, value)",
+        )
+    ),
     "max_shard_bytes": integer(1, U64_MAX, "a number of bytes"),
     "memory_bytes": integer(1 << 20, U64_MAX, "a number of bytes"),
     "patterns": STRINGS,

@@ -285,6 +285,17 @@ nb::list DTypes() {
   return rows;
 }
 
+nb::tuple GgufRows() {
+  nb::list types;
+  for (const GgufType& row : GgufTypes()) {
+    types.append(nb::make_tuple(Text(row.name), row.id, row.block_elements, row.block_bytes,
+                                Text(DTypeName(row.dtype))));
+  }
+  nb::list values;
+  for (const std::string_view name : GgufValueTypes()) values.append(Text(name));
+  return nb::make_tuple(types, values);
+}
+
 void BindDeltas(nb::module_& m) {
   nb::class_<DeltaReader>(m, "DeltaReader", "Reads the bytes of a tensor that deltas lead to.")
       .def("read_into", &DeltaReader::ReadInto, nb::arg("offset"), nb::arg("out"),
@@ -299,10 +310,18 @@ void BindDeltas(nb::module_& m) {
       .def_prop_ro("checksum", &DeltaEncoder::checksum);
 }
 
+void BindGguf(nb::module_& m) {
+  m.def("gguf_types", GgufRows,
+        nb::sig("def gguf_types() -> tuple[list[tuple[str, int, int, int, str]], list[str]]"),
+        "Types of tensors: name, id, elements and bytes of a block, dtype. Types of values: names, "
+        "by id.");
+}
+
 }  // namespace
 
 void BindInterop(nb::module_& m) {
   BindDeltas(m);
+  BindGguf(m);
   nb::class_<Foreign>(m, "Foreign", "A checkpoint of a foreign format, for sealpoint.interop.")
       .def_prop_ro(
           "format", [](const Foreign& foreign) { return Text(foreign.checkpoint.format); },

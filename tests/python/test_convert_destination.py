@@ -170,13 +170,14 @@ def test_an_empty_directory_becomes_a_checkpoint(model, tmp_path, monkeypatch):
 
 def test_the_suffix_of_the_destination_names_the_format(model, tmp_path):
     made = {"a.safetensors": "safetensors", "a.PT": "torch", "a.pth": "torch", "a.bin": "torch", "a.ckpt": "torch",
-            "a": "sealpoint", "step-1.5": "sealpoint", ".pt": "sealpoint"}  # fmt: skip
+            "a.gguf": "gguf", "a": "sealpoint", "step-1.5": "sealpoint", ".pt": "sealpoint"}  # fmt: skip
     for name, to in made.items():
-        report = convert(model, tmp_path / name)
+        keys = {"general.architecture": ("string", "llama")} if to == "gguf" else None
+        report = convert(model, tmp_path / name, gguf_metadata=keys)
         with open_source(tmp_path / name) as state:
             assert (report.format, state.format) == (to, to), name
     assert convert(model, tmp_path / "b.pt", to="sealpoint").format == "sealpoint"
-    for name in ("a.gguf", "a.safetensors.index.json", "a.h5/"):
+    for name in ("a.onnx", "a.safetensors.index.json", "a.h5/"):
         with pytest.raises(sealpoint.InvalidArgumentError, match="not an output format; expected one of"):
             convert(model, f"{tmp_path}/x{name}", dry_run=True)
     command = [sys.executable, "-m", "sealpoint", "convert", model, tmp_path / "c.safetensors", "--json"]

@@ -55,11 +55,12 @@ def make_megatron(path):
     return arrays
 
 
-def test_the_page(tmp_path, monkeypatch, capsys):
+def test_the_page(unpack, tmp_path, monkeypatch, capsys):
     page = PAGE.read_text()
     monkeypatch.chdir(tmp_path)
     make_dcp("dcp-checkpoint")
     arrays = make_megatron("megatron-run")
+    (unpack("gguf_0.19.0") / "one/one.gguf").rename("model-Q4_K_M.gguf")
     (rules,) = re.findall(r"```json\n(.*?)```", page, re.S)
     pathlib.Path("llama.json").write_text(rules)
     commands = [line for block in re.findall(r"```sh\n(.*?)```", page, re.S) for line in block.splitlines()]
@@ -68,6 +69,7 @@ def test_the_page(tmp_path, monkeypatch, capsys):
         run(line)
     capsys.readouterr()
     model = {"layers.0.w", "b"}
+    assert pathlib.Path("model.gguf").read_bytes() == pathlib.Path("model-Q4_K_M.gguf").read_bytes()
     assert set(contents("model")[1]) == set(contents("for-hub")[1]) == set(contents("again")[1]) == model
     assert set(load_safetensors(pathlib.Path("weights.safetensors"))[0]) == {f"model.{name}" for name in model}
     assert contents("dcp-again") == contents("dcp-checkpoint") and contents("megatron-again") == contents("megatron-run")

@@ -44,7 +44,6 @@ FILES = {
                 "safetensors.numpy.save_file"),
     "a.pt2": (zipped("a/archive_format", "a/models/model.json", "a/data/weights/weight_0"), "Unsupported",
               "a program of torch.export (.pt2)", "torch.export.load"),
-    "a.bin": (stored(b"GGUF\3\0\0\0"), "Unsupported", "a GGUF file of llama.cpp", "convert the model it was made from"),
     "b.safetensors": (stored(b"\x89HDF\r\n\x1a\n\0"), "Unsupported", "an HDF5 file", "safetensors.numpy.save_file"),
     "a.nemo": (stored(b"./model" + bytes(250) + b"ustar\0" + bytes(600)), "Unsupported", "a tar archive, such as .nemo", "tar -xf"),
     "a.npy": (stored(b"\x93NUMPY\1\0"), "Unsupported", "an array of numpy (.npy)", "sealpoint.save"),
@@ -96,7 +95,6 @@ FOLDERS = {
                   "convert both"),
     "torch_checkpointing": (["metadata.pkl", "model_0.pt"], "a checkpoint of torch_checkpointing",
                             "torch.distributed.checkpoint"),
-    "gguf": (["model-Q4.gguf", "README.md"], "a model of llama.cpp (GGUF) (model-Q4.gguf)", "convert the model it was made from"),
     "keras": (["model.weights.h5", "config.json"], "weights of Keras", "safetensors.numpy.save_file"),
     "keras3": (["model.keras"], "weights of Keras", "safetensors.numpy.save_file"),
     "flax": (["flax_model.msgpack", "config.json"], "weights of Flax", "safetensors.flax.save_file"),
@@ -126,7 +124,7 @@ def test_folders_of_other_programs_are_called_by_what_they_are(name, tmp_path):
 
 def test_a_series_beside_files_of_other_programs_is_read(tmp_path):
     sealpoint.save({"w": numpy.ones(2)}, tmp_path / "run", series=True, step=4)
-    (tmp_path / "run/model.gguf").write_bytes(b"GGUF")
+    (tmp_path / "run/model.h5").write_bytes(b"\x89HDF")
     assert convert(tmp_path / "run", tmp_path / "made").tensor_count == 1
 
 

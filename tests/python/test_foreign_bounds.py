@@ -14,6 +14,7 @@ import sys
 
 import pytest
 import sealpoint
+import test_convert_gguf as gguf
 import test_convert_hostile as hostile
 from sealpoint.interop import open_source
 from sealpoint.interop._select import leaves
@@ -58,6 +59,25 @@ def safetensors(scale):
     yield "wide metadata", b'{"__metadata__":{"a":"' + "\U0001f600".encode() * int(1e7 * scale) + b'"}}'
     yield "lists", b'{"a":' + b"[" * int(5e7 * scale)
     yield "numbers", b'{"a":[' + b"1," * int(2e7 * scale) + b"1]}"
+
+
+def gguf_files(scale):
+    """Those of a few kinds of metadata, all valid."""
+
+    def of(count):
+        return int(count * scale)
+
+    names = [b"%07d" % i for i in range(of(1e6))]
+    yield "tensors", gguf.file(tensors=[gguf.tensor(name, (0,)) for name in names])
+    yield "keys", gguf.file([gguf.key(name, 0, b"x") for name in names])
+    for kind, value in {
+        "empty strings": gguf.array(8, of(5e6), bytes(8 * of(5e6))),
+        "bytes": gguf.array(0, of(4e7), b"\xff" * of(4e7)),
+        "numbers": gguf.array(6, of(5e6), struct.pack("<f", 1e-38) * of(5e6)),
+    }.items():
+        yield kind, gguf.file([gguf.key(b"a", 9, value)])
+    yield "wide string", gguf.file([gguf.key(b"a", 8, gguf.text("\U0001f600".encode() * of(1e7)))])
+    yield "escapes", gguf.file([gguf.key(b"a", 8, gguf.text(b"\1" * of(3e7)))])
 
 
 # A program inherits the maximum of the one that starts it, so this one is small.
@@ -141,6 +161,14 @@ def test_memory_of_safetensors(name, tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(struct.pack("<Q", len(header)) + header)
     check_bounded(path, len(header) + 8)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in gguf_files(1e-6)])
+def test_memory_of_gguf(name, tmp_path):
+    data = dict(gguf_files(SCALE))[name]
+    path = tmp_path / "a.gguf"
+    path.write_bytes(data)
+    check_bounded(path, len(data))
 
 
 def shared(depth):

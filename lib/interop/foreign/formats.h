@@ -29,6 +29,9 @@ std::unique_ptr<TorchArchive> OpenTorchShard(const std::string& path, SourceFile
 ForeignCheckpoint ReadTorchShard(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDeepSpeed(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadLlama(const std::string& path, SourceFiles& files);
+// A file of GGUF, with the other files of its model unless the options allow a part.
+ForeignCheckpoint ReadGgufFile(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadGgufFolder(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 // Megatron's format before torch_dist.
 ForeignCheckpoint ReadMegatronTorch(const std::string& path, SourceFiles& files);
@@ -51,6 +54,8 @@ bool IsDcp(const std::vector<SourceEntry>& entries);
 bool IsDeepSpeed(const std::vector<SourceEntry>& entries);
 // True if a directory has files of torch.save for the model-parallel ranks of a Llama model.
 bool IsLlama(const std::vector<SourceEntry>& entries);
+// True if a directory has files of GGUF.
+bool IsGguf(const std::vector<SourceEntry>& entries);
 // True if a directory of safetensors has differences to another version in the place of tensors.
 bool IsDelta(const std::string& path, SourceFiles& files);
 

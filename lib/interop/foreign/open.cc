@@ -7,6 +7,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
+#include "lib/interop/foreign/gguf_header.h"
 #include "lib/interop/foreign/others.h"
 #include "lib/interop/foreign/parts.h"
 #include "lib/interop/foreign/torch_legacy.h"
@@ -27,7 +28,8 @@ enum class Format : std::uint8_t {
   kDcp,
   kDeepSpeed,
   kLlama,
-  kMegatronTorch
+  kMegatronTorch,
+  kGguf
 };
 
 bool IsSafetensors(const SourceFile& file, const std::string& head) {
@@ -41,6 +43,7 @@ bool IsSafetensors(const SourceFile& file, const std::string& head) {
 Format FormatOfFile(const SourceFile& file) {
   const std::string head = file.Read(0, std::min<std::uint64_t>(file.size(), kTorchLegacy.size()));
   if (head.starts_with(kTorchZip) || head == kTorchLegacy) return Format::kTorch;
+  if (head.starts_with(kGguf)) return Format::kGguf;
   if (IsSafetensors(file, head)) return Format::kSafetensors;
   const bool is_named = file.path().ends_with(".safetensors");
   return is_named && !OtherFile(file) ? Format::kSafetensors : Format::kNone;
@@ -67,7 +70,8 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
   if (IsTorchFolder(entries)) return Format::kTorch;
   if (IsDeepSpeed(entries)) return Format::kDeepSpeed;
   if (IsMegatronTorch(entries)) return Format::kMegatronTorch;
-  return IsLlama(entries) ? Format::kLlama : Format::kNone;
+  if (IsLlama(entries)) return Format::kLlama;
+  return IsGguf(entries) ? Format::kGguf : Format::kNone;
 }
 
 std::optional<Other> OtherDirectory(const std::string& path, SourceFiles& files) {
@@ -95,6 +99,7 @@ std::optional<ForeignCheckpoint> ReadFile(const std::string& path, SourceFiles& 
     if (const auto other = OtherFile(*file)) Fail(*other, path);
     return std::nullopt;
   }
+  if (format == Format::kGguf) return ReadGgufFile(path, files);
   CheckKind(path);
   if (format == Format::kSafetensors && file->size() < safetensors::kSafetensorsLengthBytes) {
     Fail(Code::kIncomplete, path, "file has ", file->size(), " bytes, a file of safetensors ",
@@ -146,6 +151,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kLlama:
       state = ReadLlama(path, files);
       break;
+    case Format::kGguf:
+      state = ReadGgufFolder(path, files);
+      break;
     case Format::kNone:
       if (const auto other = OtherDirectory(path, files)) Fail(*other, path);
       return std::nullopt;
@@ -161,6 +169,7 @@ std::optional<ForeignKind> KindOfFile(const std::string& path, SourceFiles& file
   files.budget().Allow(file->size());
   const Format format = FormatOfFile(*file);
   if (format == Format::kSafetensors) return ForeignKind{"a file of safetensors", true};
+  if (format == Format::kGguf) return ForeignKind{"a file of GGUF (llama.cpp)", true};
   const auto other = format == Format::kNone ? OtherFile(*file) : OtherZipIn(file);
   if (other) return NotRead(*other);
   if (format == Format::kNone) return std::nullopt;
@@ -188,6 +197,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a directory of DeepSpeed (ZeRO)", true};
     case Format::kLlama:
       return ForeignKind{"a directory of a Llama model (Meta)", true};
+    case Format::kGguf:
+      return ForeignKind{"a directory of GGUF (llama.cpp)", true};
     case Format::kNone:
       break;
   }

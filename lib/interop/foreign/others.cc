@@ -34,7 +34,6 @@ struct Magic {
 const std::vector<Magic>& Magics() {
   static const std::vector<Magic> magics = {
       {0, "\x89HDF\r\n\x1a\n"s, "an HDF5 file, such as Keras writes", kFromArrays},
-      {0, "GGUF"s, "a GGUF file of llama.cpp", "convert the model it was made from"},
       {0, "\x93NUMPY"s, "an array of numpy (.npy)",
        "sealpoint.save stores what numpy.load returns"},
       {0, "\x1f\x8b"s, "compressed by gzip", "decompress it"},
@@ -118,7 +117,6 @@ const std::vector<Folder>& Folders() {
       {"a checkpoint of torch_checkpointing, one file per rank",
        "load it there, and save it with torch.distributed.checkpoint",
        {"metadata.pkl", "*.pt"}},
-      {"a model of llama.cpp (GGUF)", "convert the model it was made from", {"*.gguf"}},
       {kKeras, kFromArrays, {"*.keras"}},
       {kKeras, kFromArrays, {"*.h5"}},
       {"weights of Flax",

@@ -13,6 +13,7 @@ from sealpoint._command import LEFT_OUT, Parser, end_by_signals, write_document,
 from sealpoint._sealpoint import printable
 from sealpoint.interop import _copy
 from sealpoint.interop._convert import FORMATS, THREADS_DEFAULT, Report, convert
+from sealpoint.interop._gguf_write import VALUE_TYPES, value_of
 from sealpoint.interop._safetensors_write import SHARD_BYTES_DEFAULT
 
 _UNITS = {
@@ -43,10 +44,22 @@ def _rule(text: str) -> tuple[str, str]:
     return source, target
 
 
+def _gguf_key(text: str) -> tuple[str, tuple[str, object]]:
+    key, equals, typed = text.partition("=")
+    kind, colon, value = typed.partition(":")
+    try:
+        if equals and colon and key and kind in VALUE_TYPES and kind != "array":
+            return key, (kind, value_of(kind, value))
+    except (ValueError, KeyError):
+        pass
+    kinds = ", ".join(kind for kind in VALUE_TYPES if kind != "array")
+    raise argparse.ArgumentTypeError(f"found {text!r:.80}, expected KEY=TYPE:VALUE with a TYPE of {kinds}")
+
+
 def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt convert",
-        description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, Sealpoint.",
+        description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, GGUF, Sealpoint.",
         epilog="In a PATTERN, * matches any characters, including dots, and ? matches a single character. See "
         "docs/guides/convert.md for recipes. "
         "Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
@@ -58,7 +71,7 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--to",
         choices=FORMATS,
-        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; none: sealpoint)",
+        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; .gguf; none: sealpoint)",
     )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"
@@ -103,6 +116,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--dtype", help="dtype of all floating-point tensors, such as bf16 or bfloat16; refused if a value would change"
     )
+    parser.add_argument("--gguf-metadata", action="append", default=[], type=_gguf_key, metavar="KEY=TYPE:VALUE",
+                        help="with --to gguf: a key to add or to replace, such as general.architecture=string:llama; repeatable")
     parser.add_argument(
         "--max-shard-size",
         type=size_of,
@@ -197,6 +212,7 @@ def run_convert(parser: Parser, words: list[str]) -> int:
         buckets=args.buckets,
         tensors_only=args.tensors_only,
         dtype=args.dtype,
+        gguf_metadata=dict(args.gguf_metadata) or None,
         drop_unknown=args.drop_unknown,
         per_rank=args.per_rank,
         allow_part=args.allow_part,

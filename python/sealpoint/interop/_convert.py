@@ -8,8 +8,8 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from sealpoint import _paths, _sealpoint
 from sealpoint._arguments import Path, check, path_of
@@ -18,7 +18,7 @@ from sealpoint._patterns import renamer
 from sealpoint._save import Codec
 from sealpoint._tree import PARAMETERS, UNITED, VERSIONS, Node, text_of
 from sealpoint._tree_paths import flatten
-from sealpoint.interop import _buckets, _copy, _delta_write, _destination, _safetensors_write, _torch_write
+from sealpoint.interop import _buckets, _copy, _delta_write, _destination, _gguf_write, _safetensors_write, _torch_write
 from sealpoint.interop._cast import cast
 from sealpoint.interop._files import io_error
 from sealpoint.interop._layout import Layout
@@ -30,14 +30,15 @@ from sealpoint.interop._select import rename as rename_leaves
 from sealpoint.interop._select import select
 from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
-Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta"]
+Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf"]
 FORMATS: tuple[str, ...] = get_args(Format)
 # Format by the suffix of the destination, if the caller names no format. A destination without a suffix is a Sealpoint checkpoint.
 _OF_SUFFIX: dict[str, Format] = {
     ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
+    ".gguf": "gguf",
 }  # fmt: skip
 _NOT_WRITTEN = (
-    ".distcp", ".gguf", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
+    ".distcp", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
 )  # fmt: skip
 _DIRECTORIES = ("hf", "dcp", "megatron", "delta")
 _PICKLED = ("torch", "dcp", "megatron")
@@ -107,6 +108,7 @@ def convert(
     buckets: Path | None = None,
     tensors_only: bool = False,
     dtype: str | None = None,
+    gguf_metadata: Mapping[str, tuple[str, Any]] | None = None,
     drop_unknown: bool = False,
     per_rank: Sequence[str] = (),
     allow_part: bool = False,
@@ -150,6 +152,9 @@ def convert(
         tensors_only: Leave out values other than tensors.
         dtype: Convert all floating-point tensors to this dtype, such as "bf16" or "bfloat16". If the dtype cannot represent a
             value, an error is raised.
+        gguf_metadata: For the format "gguf", keys that replace or extend the keys of a GGUF source: key -> (type, value), such as
+            {"general.architecture": ("string", "llama")}. The types are those of GGUF: "uint32", "float32", "bool", "string" and so
+            on, and "array", whose value is again (type, values). This key is required if the source is not from GGUF.
         drop_unknown: Leave out pickled values of unknown classes, and DCP and Megatron tensors with dtypes that the new format
             lacks. If False, these are errors.
         per_rank: Patterns of names whose values differ between ranks, in a DCP directory with metadata per rank.
@@ -194,6 +199,7 @@ def convert(
     if to is None:
         to = _format_of(path_of(destination, "destination"))
     check(to=to, match=match, drop=drop, rename=rename, mapping_back=mapping_back, tensors_only=tensors_only, dtype=dtype,
+          gguf_metadata=gguf_metadata,
           max_shard_bytes=max_shard_bytes, codec=codec, fingerprints=fingerprints,
           threads=THREADS_DEFAULT if threads is None else threads, memory_bytes=memory_bytes, verify=verify,
           dry_run=dry_run)  # fmt: skip
@@ -203,6 +209,8 @@ def convert(
     path = path_of(destination, "destination")
     if mapping_back and mapping is None:
         raise InvalidArgumentError("mapping_back is set, expected a mapping with it")
+    if gguf_metadata is not None and to != "gguf":
+        raise InvalidArgumentError("gguf_metadata (--gguf-metadata) is set, but the destination is not GGUF", path=path)
     rules = read_rules(mapping) if mapping is not None else None
     layout = _buckets.read_layout(buckets) if buckets is not None else None
     is_far = not (_paths.is_local(source) and _paths.is_local(path))
@@ -221,8 +229,8 @@ def convert(
             state.notes.append(_buckets.NOTE)
         if rules is not None:
             state = apply_back(state, rules) if mapping_back else apply_rules(state, rules, dropped)
-        if rename:
-            state = rename_leaves(state, renamer(rename))
+        if rename or to == "gguf":  # GGUF has no nested names
+            state = rename_leaves(state, renamer(rename) if rename else str)
         if dtype is not None:
             state = cast(state, dtype)
         _check_objects(state, to)
@@ -232,7 +240,8 @@ def convert(
             if delta is not None and base is not None:
                 written = _write_delta(state, target, base, delta, work, max_shard_bytes, verify, dry_run, metadata_memory_bytes)
             else:
-                written = _write(state, target, to, work, codec, fingerprints, max_shard_bytes, verify, dry_run, version)
+                written = _write(state, target, to, work, codec, fingerprints, max_shard_bytes, verify, dry_run, version,
+                                 gguf_metadata or {})
         except OSError as error:
             if isinstance(error, Error):
                 raise
@@ -284,17 +293,19 @@ def _check_objects(state: State, to: str) -> None:
             state.notes.append(f"{name}, which sealpoint.torch needs to load into changed models, cannot be stored in the format "
                                f"{to}")
     for name, (media_type, _) in state.objects.items():
+        if to == "gguf" and name == _gguf_write.METADATA:
+            continue
         raise UnsupportedError(f"an object ({media_type}) cannot be stored in the format {to}; drop it by its name", object=name)
 
 
 def _write(
     state: State, path: str, to: str, work: _copy.Work, codec: Codec, fingerprints: bool, max_shard_bytes: int, verify: bool,
-    dry_run: bool, version: str | None,
+    dry_run: bool, version: str | None, keys: _gguf_write.Keys,
 ) -> _Written:
     is_sealpoint = to == "sealpoint"
     # Checked before the layout is made, because a tensor with elements that share memory may have any size.
     _destination.check_room(path, sum(map(size_of, state.tensors.values())))
-    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes, version)
+    layout = None if is_sealpoint else _lay_out(state, os.path.basename(path), to, max_shard_bytes, version, keys)
     needed_bytes = _copy.sealpoint_bytes(state) if layout is None else layout.total_bytes
     _destination.check_room(path, needed_bytes)
     files = [] if layout is None else [FileInfo(*file, "") for file in zip(layout.names, layout.sizes, strict=True)]
@@ -356,7 +367,11 @@ def _write_sealpoint(state: State, path: str, work: _copy.Work, codec: Codec, fi
         _sealpoint.write_file(os.path.join(path, MARKER), config)
 
 
-def _lay_out(state: State, name: str, to: str, max_shard_bytes: int, version: str | None) -> Layout:
+def _lay_out(
+    state: State, name: str, to: str, max_shard_bytes: int, version: str | None, keys: _gguf_write.Keys
+) -> Layout:
+    if to == "gguf":
+        return _gguf_write.lay_out_gguf(state, name, keys)
     if to == "safetensors":
         return _safetensors_write.lay_out_file(state, name)
     if to in ("hf", "delta"):

@@ -135,13 +135,68 @@ TEST(HostileFiles, OfOtherKinds) {
       {"nothing", File(""), kIncomplete, "an empty file"},
       {"text", File("text"), kOk, "nothing"},
       {"HDF5", File("\x89HDF\r\n\x1a\nxxxx"), kUnsupported, "HDF5"},
-      {"GGUF", File("GGUF\3\0\0\0"s), kUnsupported, "GGUF"},
       {"numpy", File("\x93NUMPY"), kUnsupported, "numpy"},
       {"gzip", File("\x1f\x8bxxxxxx"), kUnsupported, "gzip"},
       {"zstd", File("\x28\xb5\x2f\xfdxxxx"), kUnsupported, "zstd"},
       {"pickle", File(Pickle(Mapping(""))), kUnsupported, "a plain pickle"},
       {"unfinished", {{"__0_0.distcp", ""}}, kNotACheckpoint, "an unfinished save"},
       {"no iteration", {{many, "7x"}}, kCorrupt, "iteration '7x'"},
+  });
+}
+
+std::string Gguf(const std::string& rest, unsigned version = 3, unsigned tensors = 0,
+                 unsigned keys = 0) {
+  return "GGUF" + Number(version, 4) + Number(tensors, 8) + Number(keys, 8) + rest;
+}
+std::string GgufText(const std::string& text) { return Number(text.size(), 8) + text; }
+std::string GgufKey(const std::string& name, const std::string& value) {
+  return GgufText(name) + Number(2, 4) + value;
+}
+std::string GgufTensor(const std::string& name, unsigned type, unsigned extent, unsigned offset) {
+  return GgufText(name) + Number(1, 4) + Number(extent, 8) + Number(type, 4) + Number(offset, 8);
+}
+// One with a tensor of 4 bytes per element, which begins behind 64 bytes.
+std::string GgufOf(const std::string& tensor, const std::string& payload) {
+  return (Gguf(tensor, 3, 1) + std::string(40, '\0')).substr(0, 64) + payload;
+}
+
+TEST(HostileGguf, Rows) {
+  const std::string four(16, '\1');
+  const std::string split = GgufKey("split.count", Number(2, 2)) + GgufKey("split.no", "\0\0"s);
+  Check({
+      {"no tensors", File(Gguf("")), kOk, "gguf {}"},
+      {"a tensor", File(GgufOf(GgufTensor("w", 0, 4, 0), four)), kOk, "w/dense"},
+      {"quantized", File(GgufOf(GgufTensor("w", 2, 32, 0), four + "xx")), kOk, "w/dense"},
+      {"version", File(Gguf("", 1)), kUnsupported, "version of GGUF is 1"},
+      {"big-endian", File(Gguf("", 0x03000000)), kUnsupported, "big-endian"},
+      {"magic alone", File("GGUF"), kIncomplete, "bytes of the file follow"},
+      {"keys", File(Gguf("", 3, 0, 1)), kIncomplete, "1 keys of 13 bytes"},
+      {"a duplicate key", File(Gguf(GgufKey("a", "\0\0"s) + GgufKey("a", "\0\0"s), 3, 0, 2)),
+       kCorrupt, "duplicate key a"},
+      {"an offset", File(GgufOf(GgufTensor("w", 0, 4, 4), four)), kCorrupt, "begins 4 bytes"},
+      {"half a block", File(GgufOf(GgufTensor("w", 2, 33, 0), four)), kCorrupt, "rows have 33"},
+      {"a type", File(GgufOf(GgufTensor("w", 77, 4, 0), four)), kUnsupported, "type 77"},
+      {"cut off", File(GgufOf(GgufTensor("w", 0, 5, 0), four)), kIncomplete, "ends at 84"},
+      {"bytes after", File(GgufOf(GgufTensor("w", 0, 4, 0), four + four + "x")), kCorrupt,
+       "17 bytes follow"},
+      {"a part", File(Gguf(split, 3, 0, 2)), kUnsupported, "one of several files of a model"},
+      {"a part alone", File(Gguf(split, 3, 0, 2)), kOk, "gguf {}", {.allow_part = true}},
+      {"a folder", {{"a.gguf", Gguf("")}, {"b.md", "x"}}, kOk, "gguf {}"},
+      {"two models", {{"a.gguf", Gguf("")}, {"b.gguf", Gguf("")}}, kUnsupported, "several GGUF"},
+      {"a missing file",
+       {{"a-00001-of-00002.gguf", Gguf("")}},
+       kIncomplete,
+       "lacks a-00002-of-00002.gguf"},
+      {"no count",
+       {{"a-00001-of-00002.gguf", Gguf("")}, {"a-00002-of-00002.gguf", Gguf("")}},
+       kCorrupt,
+       "split.count is missing"},
+      {"no count of tensors",
+       {{"a-00001-of-00002.gguf", Gguf(split, 3, 0, 2)},
+        {"a-00002-of-00002.gguf",
+         Gguf(GgufKey("split.count", Number(2, 2)) + GgufKey("split.no", Number(1, 2)), 3, 0, 2)}},
+       kCorrupt,
+       "split.tensors.count is missing"},
   });
 }
 

@@ -13,6 +13,7 @@ std::string_view NameOf(const std::string& format) {
   if (format == "hf") return "directory of safetensors (Hugging Face)";
   if (format == "torch") return "file of torch.save";
   if (format == "hf_torch") return "directory of files of torch.save (Hugging Face)";
+  if (format == "gguf") return "model in GGUF (llama.cpp)";
   if (format == "llama") return "directory of a Llama model (Meta)";
   if (format == "megatron_torch") return "directory of Megatron's ranks (--ckpt-format torch)";
   if (format == "deepspeed") return "directory of DeepSpeed (ZeRO)";
@@ -62,6 +63,7 @@ void PrintForeign(const ForeignCheckpoint& state, const std::vector<ForeignValue
     const std::size_t count = PartCount(tensor);
     std::string more = count > 1 ? fmt::format("  ({} parts)", count) : "";
     if (!tensor.deltas.empty()) more += fmt::format("  (deltas: {})", tensor.deltas.size());
+    if (!tensor.block_type.empty()) more += fmt::format("  ({})", tensor.block_type);
     PrintLine(Grouped(SizeOf(tensor)), DTypeName(tensor.dtype), ShapeText(tensor.shape),
               Printable(name) + more);
   }
@@ -89,11 +91,13 @@ void PrintForeignJson(const ForeignCheckpoint& state, const std::vector<ForeignV
   json.Field("step", state.step ? Json(*state.step) : Json());
   json.BeginArray("tensors");
   for (const auto& [name, tensor] : state.tensors) {
-    json.Element({{"name", name},
-                  {"dtype", DTypeName(tensor.dtype)},
-                  {"shape", tensor.shape},
-                  {"raw_bytes", SizeOf(tensor)},
-                  {"part_count", PartCount(tensor)}});
+    Json described({{"name", name},
+                    {"dtype", DTypeName(tensor.dtype)},
+                    {"shape", tensor.shape},
+                    {"raw_bytes", SizeOf(tensor)},
+                    {"part_count", PartCount(tensor)}});
+    if (!tensor.block_type.empty()) described["block_type"] = tensor.block_type;
+    json.Element(described);
   }
   json.End();
   json.BeginArray("values");
