@@ -21,7 +21,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kEndings = {".pt", ".pth", ".bin", ".pkl", ".ckpt"};
 // The same weights in another form, as repositories of models have them.
 constexpr std::array<std::string_view, 2> kAgain = {"pytorch_model", "consolidated"};
-constexpr std::string_view kProgress = "trainer_state.json";
+// Texts with state: of the Trainer, and of PEFT, whose weights say nothing without their scale.
+constexpr std::array<std::string_view, 2> kTexts = {"trainer_state.json", "adapter_config.json"};
 constexpr std::string_view kLeftOver = "left over";
 
 // The items of a node "dict"; null if it has none.
@@ -81,11 +82,12 @@ std::string ReasonOf(const SourceEntry& entry, const std::string& directory, boo
 // of one.
 bool StandsForState(const std::string& name, const Other& other) {
   if (!other.is_text) return true;
-  constexpr std::array<std::string_view, 4> kTexts = {".json", ".txt", ".model", ".md"};
+  constexpr std::array<std::string_view, 4> kTextEndings = {".json", ".txt", ".model", ".md"};
   const bool is_pointer = other.code == Code::kIncomplete;
   if (IsNamedAsState(name) || name.ends_with(".safetensors")) return true;
-  return is_pointer && std::ranges::none_of(
-                           kTexts, [&](std::string_view ending) { return name.ends_with(ending); });
+  return is_pointer && std::ranges::none_of(kTextEndings, [&](std::string_view ending) {
+           return name.ends_with(ending);
+         });
 }
 
 // As far as its beginning says, which may end within a character.
@@ -117,7 +119,7 @@ class Beside {
     }
     const auto file = files_.Open(JoinPath(state_.path, entry.name));
     const std::string key = KeyFor(entry.name, state_.tree);
-    const bool is_text = entry.name == kProgress;
+    const bool is_text = std::ranges::find(kTexts, entry.name) != kTexts.end();
     std::optional<ForeignNode> node;
     if (is_text) {
       node = TextOfFile(*file);

@@ -32,6 +32,7 @@ ForeignCheckpoint ReadLlama(const std::string& path, SourceFiles& files);
 // A file of GGUF, with the other files of its model unless the options allow a part.
 ForeignCheckpoint ReadGgufFile(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadGgufFolder(const std::string& path, SourceFiles& files);
+ForeignCheckpoint ReadAccelerate(const std::string& path, SourceFiles& files);
 ForeignCheckpoint ReadDcp(const std::string& path, SourceFiles& files);
 // Megatron's format before torch_dist.
 ForeignCheckpoint ReadMegatronTorch(const std::string& path, SourceFiles& files);
@@ -48,6 +49,8 @@ std::optional<std::string> NewestIteration(const std::string& path, SourceFiles&
 std::optional<std::string> NewestTag(const std::string& path, SourceFiles& files);
 // True if a directory has a model in torch.save files, as stored by transformers.
 bool IsTorchFolder(const std::vector<SourceEntry>& entries);
+// True if a directory has the state of one model that accelerate saved for FSDP.
+bool IsAccelerate(const std::vector<SourceEntry>& entries);
 bool IsDcp(const std::vector<SourceEntry>& entries);
 // True if a directory has partitions of a state that DeepSpeed's ZeRO divided, or their universal
 // form.

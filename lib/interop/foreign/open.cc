@@ -26,6 +26,7 @@ enum class Format : std::uint8_t {
   kDelta,
   kMegatron,
   kDcp,
+  kAccelerate,
   kDeepSpeed,
   kLlama,
   kMegatronTorch,
@@ -62,6 +63,7 @@ Format FormatOfDirectory(const std::string& path, SourceFiles& files) {
   const std::vector<SourceEntry> entries = files.List(path);
   if (IsMegatron(path, files)) return Format::kMegatron;
   if (IsDcp(entries)) return Format::kDcp;
+  if (IsAccelerate(entries)) return Format::kAccelerate;
   const bool has_safetensors = std::ranges::any_of(entries, [](const SourceEntry& entry) {
     return !entry.name.starts_with('.') && (entry.name.ends_with(".safetensors") ||
                                             entry.name.ends_with(".safetensors.index.json"));
@@ -133,6 +135,9 @@ std::optional<ForeignCheckpoint> ReadDirectory(const std::string& path, SourceFi
     case Format::kDcp:
       state = ReadDcp(path, files);
       break;
+    case Format::kAccelerate:
+      state = ReadAccelerate(path, files);
+      break;
     case Format::kSafetensors:
       state = ReadSafetensors(path, files);
       break;
@@ -185,6 +190,8 @@ std::optional<ForeignKind> KindOfDirectory(const std::string& path, SourceFiles&
       return ForeignKind{"a directory of Megatron", true};
     case Format::kDcp:
       return ForeignKind{"a directory of torch.distributed.checkpoint", true};
+    case Format::kAccelerate:
+      return ForeignKind{"a directory of accelerate (FSDP)", true};
     case Format::kSafetensors:
       return ForeignKind{"a directory of safetensors (Hugging Face)", true};
     case Format::kDelta:

@@ -22,6 +22,18 @@ constexpr std::size_t kLookedIntoMax = 8;
 
 constexpr std::string_view kFromArrays =
     "load it there, and write the arrays by safetensors.numpy.save_file";
+constexpr std::string_view kFromFlax =
+    "load them by flax.serialization, and write them by safetensors.flax.save_file";
+constexpr std::string_view kFromOnnx =
+    "write what onnx.numpy_helper.to_array gives of its initializers by "
+    "safetensors.numpy.save_file";
+// Made from a model for one device, and not meant to be read.
+constexpr std::string_view kFromItsModel = "convert the model it was made from";
+constexpr std::string_view kFromJoblib =
+    "decompress it; sealpoint.save stores what joblib.load returns";
+constexpr std::string_view kOldLlama = "a file of llama.cpp in a format before GGUF";
+constexpr std::string_view kEngine = "an engine of TensorRT";
+constexpr std::string_view kLite = "a model of TensorFlow Lite";
 
 // How files begin, or what they have behind so many bytes; what they are, and the way out.
 struct Magic {
@@ -38,6 +50,14 @@ const std::vector<Magic>& Magics() {
        "sealpoint.save stores what numpy.load returns"},
       {0, "\x1f\x8b"s, "compressed by gzip", "decompress it"},
       {0, "\x28\xb5\x2f\xfd"s, "compressed by zstd", "decompress it"},
+      {0, "\x78\x9c"s, "compressed by zlib, as joblib does", kFromJoblib},
+      {0, "\xfd\x37zXZ"s, "compressed by xz", kFromJoblib},
+      {0, "BZh"s, "compressed by bzip2", kFromJoblib},
+      {0, "lmgg"s, kOldLlama, kFromItsModel},
+      {0, "fmgg"s, kOldLlama, kFromItsModel},
+      {0, "tjgg"s, kOldLlama, kFromItsModel},
+      {0, "ftrt"s, kEngine, kFromItsModel},
+      {4, "TFL3"s, kLite, kFromItsModel},
       {257, "ustar"s, "a tar archive, such as .nemo",
        "unpack it (tar -xf), and convert the checkpoint in it"},
       {0, "\x80"s, "a plain pickle, which is a program",
@@ -45,6 +65,19 @@ const std::vector<Magic>& Magics() {
   };
   return magics;
 }
+
+// Formats whose first bytes say nothing, by the ends of their names.
+struct Named {
+  std::string_view ending;
+  std::string_view what;
+  std::string_view way;
+};
+constexpr Named kNamed[] = {
+    {".onnx", "a model of ONNX", kFromOnnx},
+    {".msgpack", "weights of Flax", kFromFlax},
+    {".mlmodel", "a model of Core ML", kFromItsModel},
+    {".engine", kEngine, kFromItsModel},
+};
 
 std::string Expected(std::string_view what, std::string_view way) {
   return StrCat(what, ", expected a checkpoint; ", way);
@@ -100,9 +133,12 @@ constexpr std::string_view kKeras = "weights of Keras";
 constexpr std::string_view kTensorFlow = "a checkpoint of TensorFlow";
 constexpr std::string_view kFromTensorFlow =
     "read it by tf.train.load_checkpoint, and write the arrays by safetensors.numpy.save_file";
+constexpr std::string_view kZarr = "an array or a group of zarr";
+constexpr std::string_view kFromZarr = "sealpoint.save stores the arrays that zarr.open returns";
 constexpr std::string_view kOrbax = "a checkpoint of Orbax";
 constexpr std::string_view kFromOrbax =
-    "restore it with orbax.checkpoint, and save the result with sealpoint.jax";
+    "`ckpt convert` of the Python package reads a directory of one (pip install "
+    "'sealpoint[orbax]')";
 
 const std::vector<Folder>& Folders() {
   static const std::vector<Folder> folders = {
@@ -119,14 +155,23 @@ const std::vector<Folder>& Folders() {
        {"metadata.pkl", "*.pt"}},
       {kKeras, kFromArrays, {"*.keras"}},
       {kKeras, kFromArrays, {"*.h5"}},
-      {"weights of Flax",
-       "load them by flax.serialization, and write them by safetensors.flax.save_file",
-       {"*.msgpack"}},
+      {"weights of Flax", kFromFlax, {"*.msgpack"}},
       {kTensorFlow, kFromTensorFlow, {"saved_model.pb"}},
+      {kLite, kFromItsModel, {"*.tflite"}},
+      {"a model of ONNX", kFromOnnx, {"*.onnx"}},
+      {kEngine, kFromItsModel, {"*.engine"}},
+      {"a model of Core ML", kFromItsModel, {"Manifest.json", "Data"}},
+      {"a model of OpenVINO", kFromItsModel, {"openvino_model.xml"}},
+      {"arrays of numpy",
+       "sealpoint.save(dict(numpy.load(FILE)), DST) stores each file",
+       {"*.npz"}},
       {kTensorFlow, kFromTensorFlow, {"*.index", "*.data-*-of-*"}},
       {kOrbax, kFromOrbax, {"_CHECKPOINT_METADATA"}, 1, true},
       {kOrbax, kFromOrbax, {"_METADATA"}, 1, true},
       {kOrbax, kFromOrbax, {"manifest.ocdbt"}, 1, true},
+      {kZarr, kFromZarr, {"zarr.json"}},
+      {kZarr, kFromZarr, {".zgroup"}},
+      {kZarr, kFromZarr, {".zarray"}},
   };
   return folders;
 }
@@ -171,6 +216,20 @@ std::optional<Other> FolderOfAccelerate(const std::vector<SourceEntry>& entries)
                               List(names), ", expected one of them; convert each")};
 }
 
+// Its logger writes hyper-parameters and metrics; each checkpoint has the hyper-parameters, too.
+std::optional<Other> RunOfLightning(const std::string& path,
+                                    const std::vector<SourceEntry>& entries, SourceFiles& files) {
+  const auto folder = std::ranges::find(entries, "checkpoints", &SourceEntry::name);
+  if (folder == entries.end() || folder->kind != EntryKind::kDirectory) return std::nullopt;
+  std::vector<std::string> names;
+  for (const SourceEntry& entry : files.List(JoinPath(path, folder->name))) {
+    if (IsText(entry.name, false) && entry.name.ends_with(".ckpt")) names.push_back(entry.name);
+  }
+  if (names.empty()) return std::nullopt;
+  return Other{.what = StrCat("a run of Lightning, whose checkpoints are in the directory ",
+                              folder->name, " (", List(names), "), expected one of them")};
+}
+
 std::optional<Other> ByNames(const std::vector<SourceEntry>& entries, bool is_in_steps) {
   for (const Folder& folder : Folders()) {
     if (is_in_steps && !folder.is_in_steps) continue;
@@ -210,7 +269,10 @@ std::optional<Other> OtherFile(const SourceFile& file) {
       return Other{.what = Expected(magic.what, magic.way)};
     }
   }
-  return std::nullopt;
+  const auto* const named = std::ranges::find_if(
+      kNamed, [&file](const Named& one) { return file.path().ends_with(one.ending); });
+  if (named == std::end(kNamed)) return std::nullopt;
+  return Other{.what = Expected(named->what, named->way)};
 }
 
 std::optional<Other> OtherZip(const Zip& zip) {
@@ -238,13 +300,16 @@ std::optional<Other> OtherZip(const Zip& zip) {
 
 std::optional<Other> OtherFolder(const std::string& path, SourceFiles& files) {
   const std::vector<SourceEntry> entries = files.List(path);
+  if (auto found = RunOfLightning(path, entries, files)) return found;
   if (auto found = FolderOfAccelerate(entries)) return found;
   if (auto found = ByNames(entries, false)) return found;
   std::size_t looked = 0;
   for (const SourceEntry& entry : entries) {
     if (entry.kind != EntryKind::kDirectory) continue;
     if (looked++ == kLookedIntoMax) break;
-    auto found = ByNames(files.List(JoinPath(path, entry.name)), true);
+    const std::string inner = JoinPath(path, entry.name);
+    auto found = RunOfLightning(inner, files.List(inner), files);
+    if (!found) found = ByNames(files.List(inner), true);
     if (found) {
       found->what = StrCat("in ", Printable(entry.name), ": ", found->what);
       return found;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <memory>
 #include <set>
@@ -23,13 +24,19 @@
 namespace sealpoint::internal::foreign {
 namespace {
 
-constexpr std::string_view kOneFile = "pytorch_model.bin";
+// Names in transformers, in PEFT, and in accelerate for the whole state of FSDP.
+constexpr std::array<std::string_view, 3> kOneFile = {"pytorch_model.bin", "adapter_model.bin",
+                                                      "pytorch_model_fsdp.bin"};
 constexpr std::string_view kNumbered = "pytorch_model-#-of-";
 constexpr std::string_view kIndexSuffix = ".bin.index.json";
 constexpr std::uint64_t kIndexBytesMax = 100'000'000;
 
 bool IsIndex(const SourceEntry& entry) {
   return entry.is_file && !entry.name.starts_with('.') && entry.name.ends_with(kIndexSuffix);
+}
+
+bool IsOneFile(const SourceEntry& entry) {
+  return entry.is_file && std::ranges::find(kOneFile, entry.name) != kOneFile.end();
 }
 
 bool IsNumbered(const SourceEntry& entry) { return FamilyOf(entry.name).starts_with(kNumbered); }
@@ -76,16 +83,22 @@ class TorchFolder {
   std::set<std::string> Names() {
     std::vector<std::string> indices;
     std::vector<std::string> numbered;
+    std::vector<std::string> ones;
     for (const SourceEntry& entry : files_.List(state_.path)) {
       if (IsIndex(entry)) indices.push_back(entry.name);
       if (IsNumbered(entry)) numbered.push_back(entry.name);
+      if (IsOneFile(entry)) ones.push_back(entry.name);
     }
     if (indices.size() > 1) {
       Fail(Code::kUnsupported, state_.path, "several indices: ", indices[0], " and ", indices[1],
            "; expected one");
     }
     if (indices.size() == 1) return NamesOf(indices.front());
-    if (numbered.empty()) return {std::string(kOneFile)};
+    if (ones.size() > 1 && numbered.empty()) {
+      Fail(Code::kUnsupported, state_.path, "several models: ", ones[0], " and ", ones[1],
+           "; expected one");
+    }
+    if (numbered.empty()) return {ones.begin(), ones.end()};
     const std::string& first = numbered.front();
     const std::size_t at = first.rfind("-of-") + 4;
     std::size_t count = ~std::size_t{0};  // stays if the number is larger
@@ -159,7 +172,7 @@ class TorchFolder {
 
 bool IsTorchFolder(const std::vector<SourceEntry>& entries) {
   return std::ranges::any_of(entries, [](const SourceEntry& entry) {
-    return IsIndex(entry) || (entry.is_file && (entry.name == kOneFile || IsNumbered(entry)));
+    return IsIndex(entry) || IsOneFile(entry) || (entry.is_file && IsNumbered(entry));
   });
 }
 

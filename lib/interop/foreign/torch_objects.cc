@@ -35,6 +35,12 @@ ForeignNode TorchValues::KnownObject(const Pickled& value) {
   const std::string name(value.text);
   const PickledItems& args = ArgsOf(value);
   if (MakesTensor(name)) return Tensor(value);
+  // As sealpoint.save stores a path.
+  if (name.starts_with("pathlib.") && name.ends_with("Path") && value.parts()->state == nullptr) {
+    std::string path;
+    for (const Pickled* const part : args) path = JoinPath(path, NameOf(*part));
+    return Text(path.empty() ? "." : path);
+  }
   if (name.starts_with("collections.")) return Container(value);
   if (name == "torch.Size") {
     ForeignNode::List items;

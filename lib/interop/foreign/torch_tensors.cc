@@ -27,6 +27,13 @@ bool IsTensorV2(std::string_view name) { return name == "torch._utils._rebuild_t
 bool IsTensorV3(std::string_view name) { return name == "torch._utils._rebuild_tensor_v3"; }
 bool IsTypedTensor(std::string_view name) { return name == "torch._tensor._rebuild_from_type_v2"; }
 
+bool IsWrapper(std::string_view name) { return name == "torch._utils._rebuild_wrapper_subclass"; }
+
+// Set by torch on parameters, and no part of what a class says of a tensor.
+constexpr std::string_view kIsParameter = "_is_param";
+constexpr std::string_view kQuantState = "quant_state";
+constexpr std::string_view kOwnModule = "torch.";
+
 bool IsPlainTensorType(const Pickled& type) {
   return type.text == "torch.Tensor" || type.text == "torch.nn.parameter.Parameter";
 }
@@ -66,7 +73,52 @@ bool MakesTensor(std::string_view function) {
          IsParameter(function) || IsTypedTensor(function);
 }
 
+ForeignNode TorchValues::ContextOf(const Pickled& value) {
+  try {
+    return Plain(value);
+  } catch (const Unknown& unknown) {
+    return {{kNodeKind, "type"}, {"name", Text(unknown.name)}};
+  }
+}
+
+ForeignNode TorchValues::Composed(const PickledItems& args) {
+  if (!At(args, 1).is(Kind::kGlobal)) InvalidValue("a tensor without a class");
+  const std::string class_name(At(args, 1).text);
+  // Those of torch itself are parts of another tensor, or of a program.
+  if (class_name.starts_with(kOwnModule)) throw Unknown{class_name};
+  const PickledItems& outer = SequenceOf(At(args, 2));
+  ForeignNode::List shape;
+  for (const std::uint64_t extent : SizesOf(At(outer, 2))) {
+    shape.push_back(static_cast<std::int64_t>(extent));
+  }
+  ForeignNode::List context;
+  ForeignNode::Members parts;
+  Cost(kStoredTensorCost);
+  for (const auto& [key, value] : PairsOf(At(args, 3))) {
+    const std::string name = Text(NameOf(*key));
+    const PathScope scope(*this, name);
+    if (value->is(Kind::kObject) && MakesTensor(value->text)) {
+      if (std::ranges::find(parts, name, &ForeignNode::Member::key) != parts.end()) {
+        InvalidValue("duplicate part of a tensor");
+      }
+      parts.push_back({name, Plain(*value)});
+    } else if (name != kIsParameter) {
+      context.push_back(PairNode(name, ContextOf(*value)));
+    }
+  }
+  if (parts.empty()) throw Unknown{class_name};
+  context.push_back(PairNode("dtype", ContextOf(At(outer, 1))));
+  return {{kNodeKind, "tensor_parts"},
+          {"class", class_name},
+          {"shape", std::move(shape)},
+          {"context", {{kNodeKind, "dict"}, {"items", std::move(context)}}},
+          {"parts", {{"", std::move(parts)}}}};
+}
+
 ForeignNode TorchValues::Tensor(const Pickled& value) {
+  if (IsTypedTensor(value.text) && IsWrapper(At(ArgsOf(value), 0).text)) {
+    return Composed(ArgsOf(value));
+  }
   const StoredTensor tensor = TensorOf(value, 0);
   const std::string name = Text(TextOf(path_));
   Cost(kStoredTensorCost + 3 * name.size() + tensor.key.size());
@@ -100,7 +152,15 @@ StoredTensor TorchValues::TensorOf(const Pickled& value, int depth) {
   constexpr int kWrapsMax = 8;
   if (!value.is(Kind::kObject) || depth > kWrapsMax) InvalidValue("a parameter without a tensor");
   const PickledItems& args = ArgsOf(value);
-  if (IsParameter(value.text)) return TensorOf(At(args, 0), depth + 1);
+  if (IsParameter(value.text)) {
+    const bool has_state = args.size() > 3 && args[3]->is(Kind::kMapping);
+    if (has_state && Find(*args[3], kQuantState) != nullptr) {
+      Refuse(Code::kUnsupported,
+             "a quantized weight of bitsandbytes, whose scales are attributes; save the "
+             "state_dict of its module, which has them as tensors");
+    }
+    return TensorOf(At(args, 0), depth + 1);
+  }
   if (IsTypedTensor(value.text)) {
     const Pickled& function = At(args, 0);
     if (!IsPlainTensorType(At(args, 1))) throw Unknown{std::string(At(args, 1).text)};

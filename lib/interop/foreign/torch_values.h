@@ -87,6 +87,9 @@ class TorchValues {
   std::string BytesOf(const Pickled& value);
   static DType DTypeOfArray(const Pickled& described);
   ForeignNode Tensor(const Pickled& value);
+  // A tensor of a class that is composed of other tensors.
+  ForeignNode Composed(const PickledItems& args);
+  ForeignNode ContextOf(const Pickled& value);
   StoredTensor TensorOf(const Pickled& value, int depth);
   StoredTensor InStorage(const PickledItems& args, const Pickled* dtype);
   void ReadBits(const PickledPairs& pairs, StoredTensor& tensor) const;

@@ -52,7 +52,8 @@ class Report:
 
     Attributes:
         source_format, format: Names of the formats, as for ``to``. "hf_torch" is a Hugging Face directory of torch.save files,
-            "llama" is a directory of Meta's, "deepspeed" is a directory of ZeRO, and "megatron_torch" is one of Megatron's ranks.
+            "llama" is a directory of Meta's, "deepspeed" is a directory of ZeRO, "megatron_torch" is one of Megatron's ranks,
+            "accelerate" is one of accelerate for FSDP, and "orbax" is one of Orbax.
         path: Path of the result.
         tensor_count, raw_bytes: Number and total size of the tensors.
         files: Written files with their sizes. Empty for a dry run with the format "sealpoint".

@@ -16,6 +16,7 @@ from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
 from sealpoint.interop._sealpoint_source import open_sealpoint
+from sealpoint.interop._orbax import open_orbax, step_of
 from sealpoint.interop._select import leaves, without
 from sealpoint.interop._source import FileInfo, ForeignTensor, LeftOut, State, Unread, unread_of
 
@@ -176,6 +177,12 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
     if newest is not None:
         state = _open_directory(newest, files, read)
         state.notes.append(f"the newest iteration: {os.path.basename(newest)}")
+        return state
+    step = step_of(path, names)
+    if step is not None:
+        state = open_orbax(step, files)
+        if step != path:
+            state.notes.append(f"the newest step: {os.path.basename(step)}")
         return state
     problem: Error | None = None
     try:

@@ -13,6 +13,7 @@ from sealpoint._errors import LimitExceededError, UnsupportedError
 from sealpoint.interop._boxes import whole
 from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
 from sealpoint.interop._layout import Layout, Part
+from sealpoint.interop._select import without
 from sealpoint.interop._source import State, Tensor, flat_tree, size_of
 
 # Default file size in transformers, in decimal bytes.
@@ -22,6 +23,8 @@ HEADER_BYTES_MAX = 100_000_000
 INDEX = "model.safetensors.index.json"
 # Object with the __metadata__ of other writers, and its entry for objects.
 METADATA = "safetensors.metadata"
+# Entry with the configuration of an adapter of PEFT, and the name of its weights.
+_ADAPTER, _ADAPTER_FILE = "adapter_config", "adapter_model"
 TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
 
 
@@ -36,8 +39,9 @@ def lay_out_file(state: State, name: str) -> Layout:
 
 
 def lay_out_directory(state: State, shard_bytes_max: int, version: str | None = None) -> Layout:
-    """Lays out ``model.safetensors`` or, if it would exceed ``shard_bytes_max``, ``model-00001-of-…`` with an index.
+    """Lays out the files of a model, or those of PEFT if the state has the configuration of an adapter.
 
+    A model is ``model.safetensors`` or, if it would exceed ``shard_bytes_max``, ``model-00001-of-…`` with an index.
     ``version``: for the metadata of the index, which is then always written.
     """
     shards: list[list[Tensor]] = [[]]
@@ -49,6 +53,11 @@ def lay_out_directory(state: State, shard_bytes_max: int, version: str | None = 
         shards[-1].append(tensor)
         size += size_of(tensor)
     layout = Layout()
+    config = state.tree.get(_ADAPTER)
+    if len(shards) == 1 and version is None and isinstance(config, str):
+        _add_file(layout, f"{_ADAPTER_FILE}.safetensors", shards[0], _metadata(without(state, {_ADAPTER})))
+        layout.add_bytes(layout.add_file(f"{_ADAPTER}.json"), config.encode())
+        return layout
     metadata = _metadata(state)
     if len(shards) == 1 and version is None:
         _add_file(layout, "model.safetensors", shards[0], metadata)

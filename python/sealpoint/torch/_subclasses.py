@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from sealpoint import _tree
-from sealpoint._errors import Error
+from sealpoint._errors import Error, UnsupportedError
 from sealpoint._tree import KIND, Node, TensorParts, kind_of_parts
 from sealpoint.torch import _shards
 from sealpoint.torch._dtensor import is_dtensor
@@ -36,12 +36,16 @@ def is_one(value: Any) -> bool:
 def prepared(value: Any) -> Any:
     """Prepares a value for a save.
 
-    Waits for an asynchronous collective, and splits a composed tensor into its parts. Returns any other value unchanged.
+    Waits for an asynchronous collective, and splits a composed tensor into its parts. Returns any other value unchanged. Raises
+    UnsupportedError for a tensor that keeps a part of its value in attributes.
     """
     module = sys.modules.get("torch.distributed._functional_collectives")
     kind = getattr(module, "AsyncCollectiveTensor", None)
     if kind is not None and isinstance(value, kind):
         value = value.wait()
+    if isinstance(value, torch.nn.Parameter) and getattr(value, "quant_state", None) is not None:
+        raise UnsupportedError("a quantized weight of bitsandbytes, whose scales are attributes; save the state_dict of its "
+                               "module, which has them as tensors")
     return _taken(value) if is_one(value) else value
 
 
@@ -63,6 +67,18 @@ def _context_node(context: Any) -> Node:
         return _tree.Encoder(lambda one: False, lambda path, one: "").encode(context)
     except Error:
         return {KIND: "type", "name": _class_name(context)}
+
+
+def _comparable(context: Node, local: torch.Tensor) -> Node:
+    """Returns a context without the differences between a context of the class and a context that was read from a pickle.
+
+    A pickle lists the attributes in the order of their creation, has empty attributes, too, and always has the dtype.
+    """
+    if not isinstance(context, dict) or context.get(KIND) != "dict":
+        return context
+    entries = {json.dumps(key): value for key, value in context["items"] if value is not None}
+    entries.setdefault(json.dumps("dtype"), _context_node(local.dtype))
+    return entries
 
 
 def _box_of(value: torch.Tensor) -> str:
@@ -102,7 +118,7 @@ def why_differs(value: Any, node: Node) -> str | None:
         return f"the state has a tensor of {_class_name(local)}, the checkpoint has a tensor of {node['class']}"
     if node["shape"] != list(value.shape):
         return f"the shape is {list(value.shape)} in the state, {node['shape']} in the checkpoint"
-    here, there = (json.dumps(child, sort_keys=True) for child in (_context_node(context), node["context"]))
+    here, there = (json.dumps(_comparable(child, local), sort_keys=True) for child in (_context_node(context), node["context"]))
     if here != there:
         return f"its class describes it as {here}, but the class in the checkpoint describes it as {there}"
     if _box_of(value) not in node["parts"]:

@@ -17,6 +17,7 @@ std::string_view NameOf(const std::string& format) {
   if (format == "llama") return "directory of a Llama model (Meta)";
   if (format == "megatron_torch") return "directory of Megatron's ranks (--ckpt-format torch)";
   if (format == "deepspeed") return "directory of DeepSpeed (ZeRO)";
+  if (format == "accelerate") return "directory of accelerate (FSDP)";
   if (format == "dcp") return "directory of torch.distributed.checkpoint";
   if (format == "delta") return "delta of a version of weights (slime, miles, SGLang)";
   return "directory of Megatron-core (torch_dist)";
