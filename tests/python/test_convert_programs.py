@@ -4,6 +4,7 @@
 fixtures/make_folders.py made the archive with these programs. Malformed states are made here, of the same files.
 """
 
+import enum
 import json
 import os
 import pathlib
@@ -142,6 +143,11 @@ def test_quantized_tensors_of_torchao_keep_their_parts(name, folders, tmp_path):
     refused(tmp_path / "made", tmp_path / "made.pt", sealpoint.UnsupportedError, "'tensor_parts' cannot be represented")
 
 
+class Note(str, enum.Enum):
+    ONE = "one"
+    TWO = "two"
+
+
 class Scaled(torch.Tensor):
     """As the classes of torchao: parts that are attributes, and a description."""
 
@@ -153,7 +159,7 @@ class Scaled(torch.Tensor):
         self.note, self.block, self.data_, self.scale = note, block, data, scale
 
     def __tensor_flatten__(self):
-        return ["data_", "scale"], {"block": self.block, "dtype": self.dtype}
+        return ["data_", "scale"], {"block": self.block, "dtype": self.dtype, "note": self.note}
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
@@ -163,7 +169,7 @@ class Scaled(torch.Tensor):
 
 
 def scaled(fill, block=4):
-    return Scaled(torch.full((4, 2), fill, dtype=torch.int8), torch.full((4, 1), float(fill)), block)
+    return Scaled(torch.full((4, 2), fill, dtype=torch.int8), torch.full((4, 1), float(fill)), block, note=Note.ONE)
 
 
 def test_a_converted_quantized_tensor_loads_into_its_class(tmp_path):

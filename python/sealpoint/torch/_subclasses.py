@@ -7,6 +7,7 @@ the corresponding live part.
 
 from __future__ import annotations
 
+import enum
 import json
 import sys
 from collections.abc import Collection
@@ -69,15 +70,19 @@ def _context_node(context: Any) -> Node:
         return {KIND: "type", "name": _class_name(context)}
 
 
-def _comparable(context: Node, local: torch.Tensor) -> Node:
+def _comparable(context: Node, local: torch.Tensor, live: Any) -> Node:
     """Returns a context without the differences between a context of the class and a context that was read from a pickle.
 
-    A pickle lists the attributes in the order of their creation, has empty attributes, too, and always has the dtype.
+    A pickle lists the attributes in the order of their creation, has empty attributes, too, and always has the dtype. A member of
+    an enumeration is in it as an object of its class.
     """
     if not isinstance(context, dict) or context.get(KIND) != "dict":
         return context
     entries = {json.dumps(key): value for key, value in context["items"] if value is not None}
     entries.setdefault(json.dumps("dtype"), _context_node(local.dtype))
+    for key, value in live.items() if isinstance(live, dict) else ():
+        if isinstance(value, enum.Enum) and entries.get(json.dumps(key)) == {KIND: "type", "name": _class_name(value)}:
+            entries[json.dumps(key)] = _context_node(value)
     return entries
 
 
@@ -118,7 +123,8 @@ def why_differs(value: Any, node: Node) -> str | None:
         return f"the state has a tensor of {_class_name(local)}, the checkpoint has a tensor of {node['class']}"
     if node["shape"] != list(value.shape):
         return f"the shape is {list(value.shape)} in the state, {node['shape']} in the checkpoint"
-    here, there = (json.dumps(_comparable(child, local), sort_keys=True) for child in (_context_node(context), node["context"]))
+    here, there = (json.dumps(_comparable(child, local, context), sort_keys=True)
+                   for child in (_context_node(context), node["context"]))  # fmt: skip
     if here != there:
         return f"its class describes it as {here}, but the class in the checkpoint describes it as {there}"
     if _box_of(value) not in node["parts"]:
