@@ -90,7 +90,7 @@ def leave_out(rank, state):
 
 REFUSED = {
     "a norm that differs": (put("norm.weight", torch.ones(WIDTH).bfloat16(), (1,)), sealpoint.CorruptError,
-                            "differs from the first file"),
+                            "differs from rank 0"),
     "another name": (put("layers.0.moe.weight", torch.ones(4, WIDTH)), sealpoint.UnsupportedError, "is not known"),
     "another width": (put("layers.0.attention.wo.weight", torch.ones(WIDTH - 1, 4)), sealpoint.UnsupportedError, "is not known"),
     "divided by rows": (put("layers.0.feed_forward.w2.weight", torch.ones(4, HIDDEN)), sealpoint.UnsupportedError,
@@ -101,7 +101,7 @@ REFUSED = {
     "another dtype": (put("output.weight", torch.ones(8, WIDTH), (1,)), sealpoint.CorruptError, "the same dtype"),
     "a value": (put("step", 7), sealpoint.UnsupportedError, "the file has 23 entries and 22 tensors"),
     "one more": (put("more", torch.ones(1), (1,)), sealpoint.UnsupportedError, "23 entries"),
-    "one for another": (leave_out, sealpoint.CorruptError, "the file lacks the tensor"),
+    "one for another": (leave_out, sealpoint.CorruptError, "the rank lacks the tensor"),
     "no norm": (lambda _rank, state: state.pop("norm.weight"), sealpoint.UnsupportedError, "of a model of width 0 is not known"),
 }
 

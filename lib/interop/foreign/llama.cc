@@ -111,22 +111,6 @@ class LlamaFolder {
     return names;
   }
 
-  // The part of one rank, which is like that of the first.
-  ForeignTensor& PartOf(const std::string& name, ForeignCheckpoint& shard) {
-    const auto found = shard.tensors.find(name);
-    if (found == shard.tensors.end()) {
-      FailAt(Code::kCorrupt, shard.path, name,
-             "the file lacks the tensor, which the first file has");
-    }
-    const ForeignTensor& first = shards_.front().tensors.at(name);
-    if (found->second.dtype != first.dtype || found->second.shape != first.shape) {
-      FailAt(Code::kCorrupt, shard.path, name,
-             StrCat("the part has shape ", ShapeToString(found->second.shape), ", expected ",
-                    ShapeToString(first.shape), " and the same dtype, as in the first file"));
-    }
-    return found->second;
-  }
-
   Cut CutHere(const std::string& name, const Shape& shape) const {
     // Embeddings are divided by columns until Llama 2, and by rows since Llama 3.
     const bool is_embedding = name == kEmbeddings && shape.size() == 2;
@@ -135,27 +119,13 @@ class LlamaFolder {
   }
 
   void Join(const std::string& name) {
-    ForeignTensor joined;
-    Cut cut = Cut::kNone;
-    for (std::size_t rank = 0; rank < shards_.size(); ++rank) {
-      ForeignTensor& part = PartOf(name, shards_[rank]);
-      if (rank == 0) {
-        cut = CutHere(name, part.shape);
-        CheckWidth(name, part.shape, cut);
-        joined = {.dtype = part.dtype, .shape = part.shape};
-        if (cut == Cut::kNone) joined.parts = part.parts;
-      }
-      if (cut == Cut::kNone) {
-        if (rank == 0 || AreSame(joined, part)) continue;
-        FailAt(Code::kCorrupt, shards_[rank].path, name,
-               "all files have this tensor whole, and here it differs from the first file, or has "
-               "no CRC-32");
-      }
-      const auto dim = static_cast<std::size_t>(cut);
-      AddShard(part, dim, rank * part.shape[dim], joined);
-      joined.shape[dim] = CappedMul(part.shape[dim], shards_.size());
+    const Shape& shape = shards_.front().tensors.at(name).shape;
+    Division division{.cut = CutHere(name, shape)};
+    CheckWidth(name, shape, division.cut);
+    if (division.cut != Cut::kNone) {
+      division.size = CappedMul(shape[static_cast<std::size_t>(division.cut)], shards_.size());
     }
-    state_.tensors.emplace(name, std::move(joined));
+    state_.tensors.emplace(name, Joined(name, shards_, division));
   }
 
   // A tensor that is divided in another way than its name says would be joined wrong in silence.

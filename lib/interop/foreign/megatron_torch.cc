@@ -70,13 +70,6 @@ class Arguments {
   std::map<std::string, std::int64_t> values_;
 };
 
-// How the ranks divide a tensor: the dimension, and the whole size of this dimension.
-struct Division {
-  Cut cut = Cut::kUnknown;
-  std::uint64_t size = 0;
-  bool is_gated = false;  // each rank has its part of the gate, then its part of the other half
-};
-
 Division DivisionOf(std::string_view name, const Arguments& args) {
   const auto ends = [name](std::initializer_list<std::string_view> endings) {
     return std::ranges::any_of(endings,
@@ -239,9 +232,17 @@ class MegatronTorch {
   }
 
   void JoinStage(std::vector<Shard>& shards) {
+    for (const Shard& shard : shards) {
+      if (shard.names.size() == shards.front().names.size()) continue;
+      Fail(Code::kCorrupt, shard.path, "the rank has ", shard.names.size(), " tensors, expected ",
+           shards.front().names.size(), ", as in rank 0");
+    }
     std::uint64_t layers = 0;
     for (const std::string& name : shards.front().names) {
-      ForeignTensor joined = Joined(name, shards);
+      const Shard& first = shards.front();
+      const Division division = DivisionOf(name, first.args);
+      CheckDivision(name, first.tensors.at(name), division, first.path);
+      ForeignTensor joined = Joined(name, shards, division);
       const std::string global = GlobalName(name, layers);
       if (IsCopyOfEmbeddings(global, joined, shards.front())) continue;
       if (!state_.tensors.emplace(global, std::move(joined)).second) {
@@ -277,52 +278,6 @@ class MegatronTorch {
     const std::uint64_t layer = std::stoul(number);
     layers = std::max(layers, layer + 1);
     return StrCat(name.substr(0, begin), layers_ + layer, name.substr(end));
-  }
-
-  ForeignTensor Joined(const std::string& name, const std::vector<Shard>& shards) const {
-    const ForeignTensor& first = shards.front().tensors.at(name);
-    const Division division = DivisionOf(name, shards.front().args);
-    CheckDivision(name, first, division, shards.front().path);
-    ForeignTensor joined{.dtype = first.dtype, .shape = first.shape};
-    if (division.cut == Cut::kNone) joined.parts = first.parts;
-    for (std::size_t rank = 0; rank < shards.size(); ++rank) {
-      const auto found = shards[rank].tensors.find(name);
-      const bool fits = found != shards[rank].tensors.end() &&
-                        shards[rank].names.size() == shards.front().names.size() &&
-                        found->second.dtype == first.dtype && found->second.shape == first.shape;
-      if (!fits) {
-        FailAt(Code::kCorrupt, shards[rank].path, name,
-               "the rank lacks the tensor, or has it with another shape or dtype than rank 0");
-      }
-      if (division.cut != Cut::kNone) {
-        AddDivided(found->second, division, rank, joined);
-      } else if (!AreSame(first, found->second)) {
-        FailAt(
-            Code::kCorrupt, shards[rank].path, name,
-            "all ranks have this tensor whole, and here it differs from rank 0, or has no CRC-32");
-      }
-    }
-    if (division.cut != Cut::kNone)
-      joined.shape[static_cast<std::size_t>(division.cut)] = division.size;
-    return joined;
-  }
-
-  void AddDivided(const ForeignTensor& shard, const Division& division, std::size_t rank,
-                  ForeignTensor& joined) const {
-    const auto dim = static_cast<std::size_t>(division.cut);
-    const std::uint64_t size = shard.shape[dim];
-    if (!division.is_gated) return AddShard(shard, dim, rank * size, joined);
-    for (const std::uint64_t half : {0, 1}) {
-      for (ForeignPart part : shard.parts) {
-        const std::uint64_t row = part.strides             ? part.strides->front()
-                                  : shard.shape.size() > 1 ? shard.shape[1]
-                                                           : 1;
-        part.begin += half * (size / 2) * row * DTypeSizeBytes(shard.dtype);
-        part.box.extent[0] = size / 2;
-        part.box.offset[0] = half * (division.size / 2) + rank * (size / 2);
-        joined.parts.push_back(std::move(part));
-      }
-    }
   }
 
   // A tensor that is divided in another way than its name says would be joined wrong in silence.
