@@ -107,6 +107,9 @@ class MegatronTorch {
   }
 
   ForeignCheckpoint Read() {
+    for (SourceEntry& entry : files_.List(state_.path)) {
+      if (entry.name.starts_with(kRankFolder)) found_.insert(std::move(entry.name));
+    }
     std::uint64_t stages = 1;
     for (std::uint64_t stage = 0; stage < stages; ++stage) {
       std::vector<Shard> shards;
@@ -147,13 +150,9 @@ class MegatronTorch {
   Shard ReadShard(std::uint64_t rank, std::uint64_t stage) {
     const std::string folder = StrCat(kRankFolder, Padded(rank, 2));
     const std::string of_stage = StrCat(folder, "_", Padded(stage, 3));
-    const std::vector<SourceEntry> entries = files_.List(state_.path);
-    const auto has = [&](const std::string& name) {
-      return std::ranges::find(entries, name, &SourceEntry::name) != entries.end();
-    };
-    const std::string& name = stage > 0 || has(of_stage) ? of_stage : folder;
+    const std::string& name = stage > 0 || found_.contains(of_stage) ? of_stage : folder;
     const std::string path = JoinPath(JoinPath(state_.path, name), kRankFile);
-    if (!has(name)) {
+    if (!found_.contains(name)) {
       Fail(Code::kIncomplete, path, "the file of tensor-parallel rank ", rank,
            " of pipeline stage ", stage, " is missing");
     }
@@ -224,9 +223,9 @@ class MegatronTorch {
 
   // Directories of more ranks are left from another save, or of a model with experts.
   void CheckFolders() const {
-    for (const SourceEntry& entry : files_.List(state_.path)) {
-      if (!entry.name.starts_with(kRankFolder) || folders_.contains(entry.name)) continue;
-      Fail(Code::kUnsupported, JoinPath(state_.path, entry.name), "the directory of a rank beyond ",
+    for (const std::string& name : found_) {
+      if (folders_.contains(name)) continue;
+      Fail(Code::kUnsupported, JoinPath(state_.path, name), "the directory of a rank beyond ",
            ranks_, " x ", stages_, ", which the arguments of the training name; ", kFromMegatron);
     }
   }
@@ -301,7 +300,8 @@ class MegatronTorch {
   std::uint64_t stages_ = 0;
   std::uint64_t layers_ = 0;  // of the stages before
   bool has_extra_state_ = false;
-  std::set<std::string> folders_;
+  std::set<std::string> found_;    // directories of ranks
+  std::set<std::string> folders_;  // those that were read
   ForeignNode::Members leaves_;
 };
 
