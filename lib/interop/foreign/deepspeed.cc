@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/interop/foreign/deepspeed.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +19,7 @@
 #include "lib/interop/foreign/bytes.h"
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/flat.h"
+#include "lib/interop/foreign/flat_optimizer.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/node.h"
 #include "lib/interop/foreign/others.h"
@@ -38,8 +41,6 @@ constexpr std::string_view kOfFirstModelRank = "mp_rank_00";
 constexpr std::string_view kBf16 = "bf16_";
 constexpr std::string_view kPartitionEnd = "_optim_states.pt";
 constexpr std::string_view kModelEnd = "_model_states.pt";
-constexpr std::string_view kUniversal = "zero";
-constexpr const char* kWeightEnd = "fp32.pt";
 constexpr std::uint64_t kTagBytesMax = 256;
 
 bool IsPartition(const SourceEntry& entry) {
@@ -58,23 +59,6 @@ bool IsUniversal(const std::vector<SourceEntry>& entries) {
          std::ranges::any_of(entries, IsModel, &SourceEntry::name);
 }
 
-// The entries of a mapping in a mapping; none if there is none.
-const PickledPairs& EntriesOf(const Pickled& mapping, std::string_view key) {
-  static const PickledPairs none;
-  const Pickled* const value = Find(mapping, key);
-  return value != nullptr ? PairsOf(*value) : none;
-}
-
-std::uint64_t AlignUp(std::uint64_t value, std::uint64_t step) {
-  return CappedAdd(value / step * step, value % step == 0 ? 0 : step);
-}
-
-struct Parameter {
-  std::string name;
-  Shape shape;
-  std::uint64_t count = 0;
-};
-
 std::vector<Parameter> ParametersOf(const PickledPairs& shapes) {
   std::vector<Parameter> parameters;
   for (const auto& [name, sizes] : shapes) {
@@ -87,27 +71,20 @@ std::vector<Parameter> ParametersOf(const PickledPairs& shapes) {
   return parameters;
 }
 
-// The number of steps that an optimizer made, as stored: optimizers keep it with each parameter or
-// with each group, as a tensor or not. Empty if it is not known.
-std::string StepOf(const TorchArchive& archive, const Pickled& optimizer) {
-  const Pickled* step = nullptr;
-  const PickledPairs& state = EntriesOf(optimizer, "state");
-  if (!state.empty()) step = Find(*state.front().second, "step");
-  const Pickled* const groups = Find(optimizer, "param_groups");
-  if (step == nullptr && groups != nullptr && !SequenceOf(*groups).empty()) {
-    step = Find(*SequenceOf(*groups).front(), "step");
-  }
-  if (step == nullptr) return "";
-  if (step->is(Kind::kInt)) return std::to_string(step->number);
-  const std::optional<ForeignTensor> tensor = TensorIn(archive, *step);
-  if (!tensor || tensor->parts.empty() || ElementCount(tensor->shape).value_or(0) != 1) return "";
-  const ForeignPart& part = tensor->parts.front();
-  return archive.file().Read(part.entry_begin + part.begin, DTypeSizeBytes(tensor->dtype));
+// Entries of a file of the model that are no state, or are read elsewhere.
+bool IsOfFormat(std::string_view key) {
+  constexpr std::string_view kKeys =
+      " module buffer_names optimizer param_shapes frozen_param_shapes frozen_param_fragments "
+      "shared_params sparse_tensor_module_names skipped_steps global_steps global_samples "
+      "dp_world_size mp_world_size ds_config ds_version checkpoint_parallel_dimensions "
+      "universal_checkpoint_info ";
+  return kKeys.find(StrCat(" ", key, " ")) != kKeys.npos;
 }
 
 class DeepSpeedFolder {
  public:
-  DeepSpeedFolder(const std::string& path, SourceFiles& files) : files_(files) {
+  DeepSpeedFolder(const std::string& path, SourceFiles& files)
+      : files_(files), optimizer_(files, state_) {
     state_.format = "deepspeed";
     state_.path = path;
     state_.digest = "CRC-32 of the zips";
@@ -124,25 +101,29 @@ class DeepSpeedFolder {
       Checked(path, [&] { ReadModel(*OpenTorchShard(path, files_)); });
     }
     Checked(state_.path, [&] {
+      const auto add = [&](const Parameter& parameter, ForeignTensor tensor) {
+        Add(parameter, std::move(tensor));
+      };
       if (is_universal_) {
-        ReadUniversal();
+        ReadUniversal(state_.path, parameters_, files_, optimizer_, add);
       } else {
-        is_stage_3_ ? JoinParameters() : JoinGroups();
+        Join(flats_, add);
       }
-      for (const auto& [parameter, flat] : frozen_) AddParameter(parameter, flat, 0);
+      for (const auto& [parameter, flat] : frozen_) {
+        Add(parameter, TensorOf(parameter, flat, 0, files_, state_.path));
+      }
       AddShared();
+      AddOptimizer();
     });
     state_.tree = MappingNode(std::move(leaves_));
-    state_.left_out.push_back({"optimizer", 0,
-                               "state of optimizer, schedule and trainer, in the files of the "
-                               "ranks: only the weights are read",
-                               true});
     const std::set<std::string> partitions(partition_names_.begin(), partition_names_.end());
     std::set<std::string> names(model_names_.begin(), model_names_.end());
     DescribeFiles(files_, state_, [&](const std::string& name) {
       if (names.contains(name)) return "file of torch.save: names, shapes and buffers";
-      if (is_universal_ && name == kUniversal) return "weights: a directory of each parameter";
-      return partitions.contains(name) ? "file of torch.save: weights of one rank" : nullptr;
+      if (is_universal_ && name == kUniversal)
+        return "weights and optimizer: a directory of each parameter";
+      return partitions.contains(name) ? "file of torch.save: weights and optimizer of one rank"
+                                       : nullptr;
     });
     names.insert(partitions.begin(), partitions.end());
     if (is_universal_) names.emplace(kUniversal);
@@ -193,22 +174,11 @@ class DeepSpeedFolder {
          kFromDeepSpeed);
   }
 
-  template <typename Step>
-  void Checked(const std::string& path, const Step& step) {
-    try {
-      step();
-    } catch (const std::invalid_argument& error) {
-      Fail(Code::kCorrupt, path, "not as DeepSpeed writes it: ", error.what());
-    }
-  }
-
   void ReadPartitions(const TorchArchive& archive) {
     const Pickled& optimizer = Get(archive.root(), "optimizer_state_dict");
     if (Find(optimizer, "ds_zero_partition_groups") != nullptr) RefuseParts(archive.path());
     const bool is_first = flats_.empty();
     CheckRanks(archive, Get(optimizer, "partition_count"));
-    CheckStep(archive,
-              Get(optimizer, is_stage_3_ ? "optimizer_state_dict" : "base_optimizer_state"));
     const PickledItems& groups = SequenceOf(
         Get(optimizer, is_stage_3_ ? "fp32_flat_groups" : "single_partition_of_fp32_groups"));
     if (is_stage_3_) {
@@ -222,6 +192,10 @@ class DeepSpeedFolder {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       AppendTo(is_stage_3_ ? flats_.back() : flats_[i], archive, *groups[i]);
     }
+    optimizer_.AddRank(
+        archive, Get(optimizer, is_stage_3_ ? "optimizer_state_dict" : "base_optimizer_state"),
+        groups.size(), is_stage_3_);
+    if (is_first) optimizer_.NoteScaler(optimizer);
     const Pickled* const paddings = Find(optimizer, "param_alignment_paddings");
     if (!is_first || paddings == nullptr) return;
     for (const Pickled* const group : SequenceOf(*paddings)) {
@@ -243,14 +217,8 @@ class DeepSpeedFolder {
     for (const Pickled* const count : SequenceOf(counts)) check(*count);
   }
 
-  // Files of different saves in one directory would be mixed in silence.
-  void CheckStep(const TorchArchive& archive, const Pickled& optimizer) {
-    const std::string step = StepOf(archive, optimizer);
-    if (step.empty()) return;
-    if (optimizer_step_.empty()) optimizer_step_ = step;
-    if (step == optimizer_step_) return;
-    Fail(Code::kCorrupt, archive.path(), "the optimizer made another number of steps than in ",
-         partition_names_.front(), ": the files are of different saves");
+  void LeaveOut(const std::string& name, const std::string& reason) {
+    state_.left_out.push_back({name, 0, reason, true});
   }
 
   void ReadModel(const TorchArchive& archive) {
@@ -303,29 +271,60 @@ class DeepSpeedFolder {
       if (elsewhere.contains(name)) continue;
       AddLeaf(name, values.Node(*value, {name}));
     }
+    for (const auto& [key, value] : PairsOf(root)) {
+      const bool is_state =
+          key->is(Kind::kText) && !IsOfFormat(key->text) && !value->is(Kind::kNone);
+      if (is_state) LeaveOut(NameOf(*key), "state of schedule or trainer, in a file of the model");
+    }
+  }
+
+  void AddOptimizer() {
+    if (!is_universal_) {
+      for (const auto& [kind, flats] : optimizer_.moments()) {
+        Join(flats, [&, &name = kind](const Parameter& parameter, ForeignTensor tensor) {
+          optimizer_.Add(parameter.name, name, std::move(tensor));
+        });
+      }
+    }
+    FlatOptimizer::Names names;
+    for (const std::vector<Parameter>& group : parameters_) {
+      names.emplace_back();
+      for (const Parameter& parameter : group) names.back().push_back(parameter.name);
+    }
+    if (!is_universal_) optimizer_.AddSteps(names);
+    ForeignNode node = optimizer_.TakeNode(names);
+    if (!node.is_null()) return AddLeaf("optimizer", std::move(node));
+    LeaveOut("optimizer", "no state of the optimizer is stored in a known form");
+  }
+
+  template <typename Use>
+  void Join(const std::vector<Flat>& flats, const Use& use) {
+    is_stage_3_ ? JoinParameters(flats, use) : JoinGroups(flats, use);
   }
 
   // Stages 1 and 2: the parameters of a group, one after the other, are divided among the ranks.
-  void JoinGroups() {
-    if (parameters_.size() != flats_.size()) {
+  template <typename Use>
+  void JoinGroups(const std::vector<Flat>& flats, const Use& use) {
+    if (parameters_.size() != flats.size()) {
       InvalidValue(
-          StrCat(flats_.size(), " parameter groups, and the shapes of ", parameters_.size()));
+          StrCat(flats.size(), " parameter groups, and the shapes of ", parameters_.size()));
     }
-    for (std::size_t i = 0; i < flats_.size(); ++i) {
+    for (std::size_t i = 0; i < flats.size(); ++i) {
       std::uint64_t at = 0;
       for (std::size_t j = 0; j < parameters_[i].size(); ++j) {
-        AddParameter(parameters_[i][j], flats_[i], at);
+        use(parameters_[i][j], TensorOf(parameters_[i][j], flats[i], at, files_, state_.path));
         at += parameters_[i][j].count;
         if (i < paddings_.size() && j < paddings_[i].size()) at = CappedAdd(at, paddings_[i][j]);
       }
-      CheckEnd(at, flats_[i].size(), 2 * partition_names_.size());
+      CheckEnd(at, flats[i], flats_[i], 2 * partition_names_.size());
     }
   }
 
   // Stage 3: each parameter is divided among the ranks, and padded to equal parts. A rank may have
   // one part in two of its flat tensors.
-  void JoinParameters() {
-    const std::size_t ranks = flats_.size();
+  template <typename Use>
+  void JoinParameters(const std::vector<Flat>& flats, const Use& use) {
+    const std::size_t ranks = flats.size();
     std::uint64_t at = 0;
     for (const std::vector<Parameter>& group : parameters_) {
       for (const Parameter& parameter : group) {
@@ -333,58 +332,22 @@ class DeepSpeedFolder {
         ForeignTensor tensor{.shape = parameter.shape};
         for (std::size_t rank = 0; rank < ranks; ++rank) {
           const std::uint64_t first = std::min(rank * part, parameter.count);
-          flats_[rank].AddTo(tensor, at, std::min(part, parameter.count - first), first,
-                             files_.budget(), state_.path);
+          flats[rank].AddTo(tensor, at, std::min(part, parameter.count - first), first,
+                            files_.budget(), state_.path);
         }
-        Add(parameter.name, std::move(tensor));
+        use(parameter, std::move(tensor));
         at += part;
       }
     }
-    for (const Flat& flat : flats_) CheckEnd(at, flat.size(), 1);
+    for (std::size_t rank = 0; rank < ranks; ++rank) CheckEnd(at, flats[rank], flats_[rank], 1);
   }
 
-  // Converted stages 1 and 2 have whole tensors, and stage 3 flat ones.
-  void ReadUniversal() {
-    const std::string zero = JoinPath(state_.path, std::string(kUniversal));
-    std::set<std::string> stored;
-    for (const SourceEntry& entry : files_.List(zero)) stored.insert(entry.name);
-    for (const std::vector<Parameter>& group : parameters_) {
-      for (const Parameter& parameter : group) {
-        const std::string path = JoinPath(JoinPath(zero, parameter.name), kWeightEnd);
-        if (!stored.contains(parameter.name)) Fail(Code::kIncomplete, path, "the file is missing");
-        Checked(path, [&] {
-          const std::unique_ptr<TorchArchive> archive = OpenTorchShard(path, files_);
-          const Pickled* const whole =
-              archive->root().is(Kind::kMapping) ? &Get(archive->root(), "param") : nullptr;
-          std::optional<ForeignTensor> tensor =
-              TensorIn(*archive, whole != nullptr ? *whole : archive->root());
-          if (!tensor) InvalidValue("a weight is not a tensor");
-          if (tensor->shape == parameter.shape) return Add(parameter.name, *std::move(tensor));
-          Flat flat;
-          flat.Append(*std::move(tensor));
-          CheckEnd(parameter.count, flat.size(), 1);
-          AddParameter(parameter, flat, 0);
-        });
-      }
-    }
-  }
-
-  // Names and shapes are those of these partitions only if they use them up, but for an alignment.
-  static void CheckEnd(std::uint64_t used, std::uint64_t stored, std::uint64_t alignment) {
-    if (AlignUp(used, alignment) == AlignUp(stored, alignment)) return;
-    InvalidValue(StrCat("the parameters have ", used, " elements, and the partitions ", stored));
-  }
-
-  void AddParameter(const Parameter& parameter, const Flat& flat, std::uint64_t begin) {
-    ForeignTensor tensor{.shape = parameter.shape};
-    flat.AddTo(tensor, begin, parameter.count, 0, files_.budget(), state_.path);
-    Add(parameter.name, std::move(tensor));
-  }
-
-  void Add(const std::string& name, ForeignTensor tensor) {
+  void Add(const Parameter& parameter, ForeignTensor tensor) {
     if (tensor.dtype == DType::kNone) tensor.dtype = DType::kF32;  // no elements
-    state_.tensors.emplace(name, std::move(tensor));
-    AddLeaf(name, TensorNode(name));
+    if (!state_.tensors.emplace(parameter.name, std::move(tensor)).second) {
+      InvalidValue(StrCat(Printable(parameter.name), " is stored twice"));
+    }
+    AddLeaf(parameter.name, TensorNode(parameter.name));
   }
 
   void AddLeaf(const std::string& name, ForeignNode node) {
@@ -406,14 +369,14 @@ class DeepSpeedFolder {
 
   SourceFiles& files_;
   ForeignCheckpoint state_;
+  FlatOptimizer optimizer_;
   std::vector<std::string> partition_names_;  // by rank
   std::vector<std::string> model_names_;      // in stage 3 by rank
   bool is_universal_ = false;
   bool is_stage_3_ = false;
   std::vector<Flat> flats_;                           // of each group; in stage 3 of each rank
   std::vector<std::vector<std::uint64_t>> paddings_;  // elements behind each parameter, by group
-  std::string optimizer_step_;
-  std::vector<std::vector<Parameter>> parameters_;  // by group
+  Parameters parameters_;
   std::vector<std::pair<Parameter, Flat>> frozen_;
   std::vector<std::pair<std::string, std::string>> shared_;  // a name, and the stored name
   ForeignNode::Members leaves_;

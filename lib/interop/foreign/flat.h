@@ -41,6 +41,12 @@ class Flat {
   }
 
   std::uint64_t size() const { return size_; }
+  // True if each tensor that has some of the first `used` elements begins at the same one.
+  bool IsDividedAs(const Flat& other, std::uint64_t used) const {
+    const auto end = std::ranges::lower_bound(other.begins_, used);
+    return begins_.size() == other.begins_.size() && size_ >= used &&
+           std::equal(other.begins_.begin(), end, begins_.begin());
+  }
 
   // Adds `count` elements from `begin` to a tensor, as its elements from `first`, in row-major
   // order. Sets the dtype of a tensor without one. Throws std::invalid_argument if there are fewer
