@@ -31,6 +31,9 @@ class _OnCpu(TorchFunctionMode):
 
 
 class _Stream:
+    def __init__(self, *args, **kwargs):
+        pass
+
     def __getattr__(self, name):
         return lambda *args, **kwargs: None
 
@@ -52,10 +55,10 @@ def install():
     framework_stubs.install("triton")
     for name, value in {
         "synchronize": None, "current_device": "cpu", "is_current_stream_capturing": False, "empty_cache": None,
-        "current_stream": _Stream(), "Stream": _Stream(), "Event": _Stream(), "stream": _Stream(), "set_device": None,
-        "device_count": 1,
+        "current_stream": _Stream(), "stream": _Stream(), "set_device": None, "device_count": 1,
     }.items():
         setattr(torch.cuda, name, lambda *args, value=value, **kwargs: value)
+    torch.cuda.Stream = torch.cuda.Event = _Stream  # Megatron-FSDP annotates with them
     for name in ("Float", "Int", "Half", "BFloat16"):
         setattr(torch.cuda, f"{name}Tensor", getattr(torch, f"{name}Tensor"))
     type_of = torch.Tensor.type

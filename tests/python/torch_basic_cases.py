@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What four ranks do together, the part that runs with each commit; run by test_torch_ranks.py."""
 
+import importlib
 import os
 import random
 import signal
@@ -12,10 +13,12 @@ import sealpoint.torch as sp
 import sealpoint.vllm
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from engine_layers import Layers, whole_state
 from sealpoint import fingerprint
 from sealpoint._ranks.session import Session
 from sealpoint.torch._communicator import TorchCommunicator
+from sealpoint.torch.dcp import StorageWriter
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.placement_types import _StridedShard
@@ -858,3 +861,24 @@ def case_a_pattern_that_fits_nothing_is_an_error(job):
         error = job.raises(sealpoint.InvalidArgumentError, lambda wrong=wrong: sp.save(state, job.path("c"), **wrong))
         assert "of frozen or first_rank matches no tensor of" in str(error), error
     sp.save(state, job.path("c"), frozen=["base.*", "base.a[[]0]"], first_rank=["adapter.*"])
+
+
+def case_dimensions_that_divide_in_another_order(job):
+    """Of a mesh, as torch's specification of a DTensor says: no placement shows it."""
+    spec = importlib.import_module("torch.distributed.tensor._dtensor_spec")
+    if not hasattr(spec, "ShardOrderEntry"):
+        return
+    mesh, whole_one = init_device_mesh("cpu", (2, 2)), torch.arange(16.0).reshape(8, 2)
+    first, second = mesh.get_coordinate()
+    order = (spec.ShardOrderEntry(tensor_dim=0, mesh_dims=(1, 0)),)
+    meta = spec.TensorMeta(whole_one.shape, whole_one.stride(), whole_one.dtype)
+    local = whole_one.chunk(2)[second].chunk(2)[first].clone()
+    state = {"w": DTensor(local, spec.DTensorSpec(mesh, (Shard(0), Shard(0)), meta, shard_order=order), requires_grad=False)}
+    sp.save({"w": distribute_tensor(torch.zeros(8, 2), mesh, [Shard(0), Shard(0)])}, job.path("usual"))
+    ways = {"sp": sp.save, "dcp": lambda one, path: dcp.save(one, storage_writer=StorageWriter(path))}
+    for path, save in ((job.path(name), save) for name, save in ways.items()):
+        save(state, path)
+        assert torch.equal(sp.load_full(path)["w"], whole_one)
+        state["w"].to_local().zero_()
+        sp.load(state, path)
+        assert torch.equal(state["w"].to_local(), local) and torch.equal(local, whole_one.chunk(2)[second].chunk(2)[first])

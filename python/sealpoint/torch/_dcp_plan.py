@@ -60,8 +60,8 @@ def live_value(planner: Any, name: str) -> Any:
 
 
 def is_in_boxes(value: Any) -> bool:
-    """Tells whether a rank has several boxes of the tensor. A DCP plan has only one box per DTensor."""
-    return isinstance(value, DTensor) and len(_shards.boxes_of(value)) > 1
+    """Tells whether a DCP plan may be wrong about a DTensor. It has one box per rank, at the place by the mesh's own order."""
+    return isinstance(value, DTensor) and (len(_shards.boxes_of(value)) > 1 or _shards.shares_dim(value))
 
 
 _DEFAULTS = ("resolve_data", "lookup_object", "transform_object")
@@ -121,7 +121,7 @@ class PlannedState(Gathered):
         """Returns the name under which the tensor is stored."""
         value = live_value(planner, name)
         boxes = _shards.boxes_of(value) if isinstance(value, DTensor) else []
-        if len(boxes) > 1 or (self._gives_state and _is_whole(items, boxes)):
+        if is_in_boxes(value) or (self._gives_state and _is_whole(items, boxes)):
             stored = self.names.name_of(name, identity_of(value))
             if stored == name:
                 self.slots.extend(_shards.source_slots(value, name, self.kept.append))

@@ -18,6 +18,7 @@ import torch
 
 from sealpoint._tree import KIND, Node, PerRank
 from sealpoint.torch._dtypes import NAME_OF
+from sealpoint.torch._shards import order_of
 
 _KEYS = frozenset({str, int})
 _VALUES = frozenset({int, float, str, bool, type(None)})
@@ -100,7 +101,9 @@ class _Walk:
 
 
 def _placement_of(tensor: Any) -> Any:
-    return tensor.shape, tensor.placements, tuple(map(type, tensor.placements))  # a strided shard equals a plain shard
+    chunks = getattr(tensor._local_tensor, "__create_chunk_list__", None)  # Megatron-FSDP adds it to tensors
+    kinds = tuple(map(type, tensor.placements))  # a strided shard equals a plain shard
+    return tensor.shape, tensor.placements, kinds, order_of(tensor), chunks and repr(chunks())
 
 
 def _shared(values: Iterable[Any]) -> list[Any]:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import array
+import operator
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
@@ -29,6 +31,7 @@ Box = tuple[Numbers, Numbers] | None
 Slot = _sealpoint.Slot
 _IS_CPU, _LAYOUT, _DTYPE, _SHAPE = map(attrgetter, ("is_cpu", "layout", "dtype", "shape"))
 Ranges = list[tuple[int, int]]  # [begin, end) each, in one dimension
+_REMEDY = "preprocess_state_dict_for_uneven_dtensor(state) of Megatron-FSDP adds the true offsets"
 
 
 class Part(NamedTuple):
@@ -83,7 +86,37 @@ def _joined(ranges: Ranges) -> Ranges:
     return joined
 
 
-def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any) -> list[Ranges]:
+def shares_dim(tensor: DTensor) -> bool:
+    """Tells whether several dimensions of the mesh divide one dimension of the tensor, and no strided shard says in which order."""
+    dims = [placement.dim for placement in tensor.placements if hasattr(placement, "dim")]
+    return len(set(dims)) < len(dims) and not any(hasattr(placement, "split_factor") for placement in tensor.placements)
+
+
+def order_of(tensor: DTensor) -> Numbers | None:
+    """Returns the dimensions of the mesh in the order in which they divide the tensor, or None for their own order.
+
+    torch records the order in the specification of the tensor, and Megatron-FSDP in the mesh.
+    """
+    if not shares_dim(tensor):
+        return None
+    entries = getattr(tensor._spec, "shard_order", None) or ()
+    order = getattr(tensor.device_mesh, "_shard_order", None) or [dim for entry in entries for dim in entry.mesh_dims]
+    return (*order, *(dim for dim in range(len(tensor.placements)) if dim not in order))
+
+
+def _check_order(tensor: DTensor, key: str) -> None:
+    """Refuses a DTensor of fully_shard of Megatron-FSDP, which divides in another order than torch and records no order."""
+    if shares_dim(tensor) and getattr(tensor.device_mesh, "_shard_order", None) is None:
+        if any(name.endswith("megatron_fsdp.experimental") for name in sys.modules):
+            raise InvalidArgumentError(
+                f"the order of the placements {tensor.placements} is unknown, because Megatron-FSDP may have made the tensor; "
+                f"{_REMEDY}", tensor=key,
+            )
+
+
+def ranges_of(
+    shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Sequence[int], placements: Any, order: Numbers | None = None
+) -> list[Ranges]:
     """Returns, for each dimension, the elements that a rank of a mesh holds, in the order of its local tensor.
 
     A strided shard is split into ``split_factor`` parts, and each part is then divided among the ranks.
@@ -91,7 +124,8 @@ def ranges_of(shape: Sequence[int], mesh_shape: Sequence[int], coordinate: Seque
     from torch.distributed.tensor import Shard
 
     held: list[Ranges] = [[(0, size)] if size > 0 else [] for size in shape]
-    for mesh_dim, placement in enumerate(placements):
+    for mesh_dim in range(len(placements)) if order is None else order:
+        placement = placements[mesh_dim]
         if not hasattr(placement, "dim"):
             continue
         count, index = mesh_shape[mesh_dim], coordinate[mesh_dim]
@@ -129,12 +163,13 @@ def boxes_of(tensor: DTensor) -> list[LocalBox]:
     mesh_shape, coordinate = _place_of(tensor.device_mesh)
     if coordinate is None:
         return []
-    key = (tuple(tensor.shape), mesh_shape, coordinate, tensor.placements)
+    order = order_of(tensor)
+    key = (tuple(tensor.shape), mesh_shape, coordinate, tensor.placements, order)
     boxes = _layouts.get(key)
     if boxes is not None:
         return boxes
     per_dim = []
-    for ranges in ranges_of(tensor.shape, mesh_shape, coordinate, tensor.placements):
+    for ranges in ranges_of(tensor.shape, mesh_shape, coordinate, tensor.placements, order):
         starts, at = [], 0
         for begin, end in ranges:
             starts.append((begin, end - begin, at))
@@ -156,13 +191,14 @@ def _parts_of_dtensor(tensor: DTensor, key: str) -> list[Part]:
             raise InvalidArgumentError(
                 f"placement is {placement}, so no rank has its values; expected replicated or sharded", tensor=key
             )
+    _check_order(tensor, key)
     local = tensor.to_local()
     boxes = boxes_of(tensor)
-    held = sum(count_of(extent) for _, extent, _ in boxes)
-    if boxes and held != local.numel():
+    held = tuple(map(operator.add, *boxes[-1][1:])) if boxes else None
+    if (local.numel() if held is None else tuple(local.shape) != held):
         raise InvalidArgumentError(
-            f"the local tensor has {local.numel()} elements, expected {held} by the placements {tensor.placements}",
-            tensor=key,
+            f"the local tensor has shape {list(local.shape)}, expected {list(held or [0])} by the placements {tensor.placements}; "
+            f"if Megatron-FSDP made it, {_REMEDY}", tensor=key,
         )
     if len(boxes) == 1:
         offset, extent, _ = boxes[0]
@@ -190,6 +226,11 @@ def _parts_of_chunks(value: Any, key: str) -> list[Part]:
     for number, chunk in enumerate(value.__create_chunk_list__()):
         offset, extent = tuple(chunk.offsets), tuple(chunk.sizes)
         memory = value.__get_tensor_shard__(MetadataIndex(key, chunk.offsets, number))
+        if memory.numel() != count_of(extent):
+            raise InvalidArgumentError(
+                f"the tensor's chunk list has a chunk {list(extent)} at {list(offset)}, its memory is {list(memory.shape)}",
+                tensor=key,
+            )
         parts.append(Part((offset, extent), memory.reshape(extent) if tuple(memory.shape) != extent else memory))
     return parts
 
