@@ -25,8 +25,10 @@ import sys
 import time
 import traceback
 
-# Frameworks as scripts/python_env.sh unpacked them: a folder each, of their name and version.
-PACKAGES = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks")
+# Frameworks as scripts/python_env.sh unpacked them: a folder each, of their name and version. scripts/newest_frameworks.sh has
+# others, one version of each, which stand for all that a test names.
+NEWEST = os.environ.get("SEALPOINT_NEWEST_FRAMEWORKS")
+PACKAGES = pathlib.Path(NEWEST or pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks"))
 LIMIT_SECONDS = 240
 _PLACE = "SEALPOINT_PLACE"
 _PR_SET_PDEATHSIG = 1  # a rank ends with the process that forked it
@@ -284,13 +286,23 @@ def place(is_remote, name):
         yield {**server.environment, _PLACE: f"s3://bucket/{name}"}
 
 
+def folders_of(need):
+    """Of a package: a name, of any version, or a name with its version."""
+    name = re.sub(r"-\d[\w.]*$", "", need)
+    return list(PACKAGES.glob(f"{name}-[0-9]*" if NEWEST or name == need else need))
+
+
+def versions_of(name, pinned):
+    return tuple(folder.name.removeprefix(f"{name}-") for folder in folders_of(name)) if NEWEST else pinned
+
+
 @contextlib.contextmanager
 def jobs_of(module, size, name, versions, make_folder, needs=(), more=None):
-    """A job of all cases for each version of a framework that is there with what it ``needs`` (names, of any version).
+    """A job of all cases for each version of a framework that is there with what it ``needs`` (names, or name-version).
 
     They run together: one computes while the other waits for its ranks or for the disk.
     """
-    others = [list(PACKAGES.glob(f"{need}-*")) for need in needs]
+    others = [folders_of(need) for need in needs]
     folders = {version: PACKAGES / f"{name}-{version}" for version in versions}
     started = {version: Running(module, size, make_folder("job"), [folder, *sum(others, [])], fork=True, more=more)
                for version, folder in folders.items() if folder.is_dir() and all(others)}
@@ -312,6 +324,8 @@ def suite(module, size, name, versions, needs=()):
     """The fixtures ``jobs`` and ``outcomes`` and the test of each case, for a module that gives them these names."""
     import pytest
 
+    versions = versions_of(name, versions)
+
     @pytest.fixture(scope="module")
     def jobs(tmp_path_factory):
         with jobs_of(module, size, name, versions, tmp_path_factory.mktemp, needs) as started:
@@ -331,6 +345,8 @@ def suite(module, size, name, versions, needs=()):
 def remote_suite(module, size, name, versions, needs=()):
     """The fixture ``remote_outcomes`` and the test of each case that takes ``at``, with a server of S3 for each version."""
     import pytest
+
+    versions = versions_of(name, versions)
 
     @pytest.fixture(scope="module", params=versions)
     def remote_outcomes(request, tmp_path_factory):

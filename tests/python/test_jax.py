@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 import pytest
+import ranks
 
-JAX = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/frameworks/jax")
+JAX = ranks.PACKAGES / "jax"
 if JAX.is_dir():
     sys.path.append(str(JAX))
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
