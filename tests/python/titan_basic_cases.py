@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchtitan's checkpoint manager on four ranks, the part that runs with each commit; run by test_torchtitan.py."""
 
+import functools
 import os
+from unittest import mock
 
 import docstring_examples
 import sealpoint
 import torch.distributed as dist
+from sealpoint import _url_files
 from sealpoint._ranks import promotions
 from store_paths import copy, names
-from titan_states import HAS_CONFIG, Run
+from titan_states import HAS_CONFIG, Run, _manager
 from torch_states import assert_same
 
 
@@ -121,6 +124,25 @@ def case_what_is_frozen_is_linked(job, at):
     assert blobs(1) & blobs(2) and blobs(2) & blobs(3) and not blobs(1) >= blobs(2)
     error = job.raises(sealpoint.InvalidArgumentError, lambda: Run(at("other"), frozen=[7], interval=1).train(1))
     assert "frozen" in str(error)
+
+
+def case_a_storage_of_later_versions_answers(job):
+    """The attribute by which versions later than 0.3 ask about paths; nothing in their modules is replaced for a load then."""
+    native = _manager._native.CheckpointManager.__init__
+
+    @functools.wraps(native)
+    def init(self, *args, **kwargs):
+        native(self, *args, **kwargs)
+        self._storage = os.path
+
+    asked = []
+    with mock.patch.object(_manager._native.CheckpointManager, "__init__", init):
+        run = Run(job.path("run"))
+        run.train(2)
+        with mock.patch.object(_url_files, "is_folder", lambda path: asked.append(path) or True):
+            assert run.manager._storage.isdir("s3://bucket/run") and asked == ["s3://bucket/run"]
+        with mock.patch.object(_manager, "_looking_at_urls", None):
+            assert Run(job.path("run")).manager.load()
 
 
 def refused(job, run, last, reason):

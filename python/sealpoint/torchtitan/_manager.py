@@ -112,6 +112,9 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
         if _HAS_CONFIG:
             self.options = Options(**{name: getattr(config, name) for name in vars(Options())})
         check(**{**vars(self.options), "frozen": self._frozen})
+        self._has_storage = hasattr(self, "_storage")
+        if self._has_storage:  # a CheckpointStorage, of versions later than 0.3
+            self._storage = _url_files.OsPath(self._storage)
         self._purge: threading.Thread | None = None
         self._run = Run()  # of rank 0
         if getattr(self, "enable", False) and self.async_mode != _native.AsyncMode.DISABLED:
@@ -225,7 +228,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
             staged_copies.finish_promotions(
                 session_of(None), self.options.staged, self.options.keep_local, _paths.absolute(self.folder)
             )
-        with _looking_at_urls():
+        with contextlib.nullcontext() if self._has_storage else _looking_at_urls():
             return bool(super().load(*args, **kwargs))
 
     def _find_load_step(self, folder: str = "") -> int:
