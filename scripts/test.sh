@@ -4,16 +4,16 @@
 #   scripts/test.sh             packages gcc python: 12 minutes at most, from nothing, on two idle cores
 #   scripts/test.sh --all       these, and what --rest runs: all that a commit must pass
 #   scripts/test.sh --rest      deep sanitizers lint frameworks minimal site demo threads aarch64
-#   scripts/test.sh --nightly   enumerations models mutants mutants-full newest-torch frameworks-full free-threaded fuzz-long
-#                               presets aarch64-full builds peers release scale: hours
+#   scripts/test.sh --nightly   enumerations models mutants mutants-full newest-torch newest-frameworks frameworks-full
+#                               free-threaded fuzz-long presets aarch64-full builds peers release scale: hours
 #   scripts/test.sh STAGE...    the named ones of all these
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 product_stages=(packages gcc python)
 rest_stages=(deep sanitizers lint frameworks minimal site demo threads aarch64)
-nightly_stages=(enumerations models mutants mutants-full newest-torch frameworks-full free-threaded fuzz-long presets aarch64-full builds
-  peers release scale)
+nightly_stages=(enumerations models mutants mutants-full newest-torch newest-frameworks frameworks-full free-threaded fuzz-long
+  presets aarch64-full builds peers release scale)
 all_stages=("${product_stages[@]}" "${rest_stages[@]}")
 
 # One more test than there are processors: where ranks are killed or deadlines pass, tests wait most of the time.
@@ -131,6 +131,7 @@ stage_mutants-full() {
   check_counts
 }
 stage_newest-torch() { scripts/newest_torch.sh; }
+stage_newest-frameworks() { scripts/newest_frameworks.sh; }
 stage_frameworks-full() { scripts/frameworks.sh; }
 stage_free-threaded() { from_archive scripts/free_threaded.sh; }
 stage_fuzz-long() {
