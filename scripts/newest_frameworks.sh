@@ -49,7 +49,7 @@ cmake --preset python >build/python.configure.log
 cmake --build build/python -j "$(nproc)" --target sealpoint_python ckpt
 export PYTHONPATH=$PWD/build/python/python PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
 export SEALPOINT_SOURCE_DIR=$PWD SEALPOINT_BINARY_DIR=$PWD/build/python SEALPOINT_NEWEST_FRAMEWORKS=$newest
-for test in interfaces megatron megatron_bridge megatron_fsdp megatron_muon torchtitan lightning huggingface jax; do
+for test in megatron megatron_bridge megatron_fsdp megatron_muon torchtitan lightning huggingface jax; do
   echo "== $test"
   "$python" -m pytest -q -ra -p no:cacheprovider "tests/python/test_$test.py" || status=1
 done

@@ -101,7 +101,7 @@ class _Walk:
 
 
 def _placement_of(tensor: Any) -> Any:
-    chunks = getattr(tensor._local_tensor, "__create_chunk_list__", None)  # Megatron-FSDP adds it to tensors
+    chunks = vars(tensor._local_tensor).get("__create_chunk_list__")  # Megatron-FSDP adds it to tensors
     kinds = tuple(map(type, tensor.placements))  # a strided shard equals a plain shard
     return tensor.shape, tensor.placements, kinds, order_of(tensor), chunks and repr(chunks())
 

@@ -88,8 +88,11 @@ def _joined(ranges: Ranges) -> Ranges:
 
 def shares_dim(tensor: DTensor) -> bool:
     """Tells whether several dimensions of the mesh divide one dimension of the tensor, and no strided shard says in which order."""
-    dims = [placement.dim for placement in tensor.placements if hasattr(placement, "dim")]
-    return len(set(dims)) < len(dims) and not any(hasattr(placement, "split_factor") for placement in tensor.placements)
+    placements = tensor.placements
+    if len(placements) == 1:
+        return False
+    dims = [placement.dim for placement in placements if hasattr(placement, "dim")]
+    return len(set(dims)) < len(dims) and not any(hasattr(placement, "split_factor") for placement in placements)
 
 
 def order_of(tensor: DTensor) -> Numbers | None:
