@@ -17,7 +17,6 @@ unpack() {
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --no-compile --target "$newest/$1" \
     "${@:2}"
 }
-names_in() { sed -n 's/==.*//p' "python/requirements-$1.txt" | sort -u; }
 version_in() { ls -d "$newest/$1/${2//-/_}"-*.dist-info | sed 's/.*-\(.*\)\.dist-info$/\1/'; }
 
 rm -rf "$newest"
@@ -27,7 +26,7 @@ if ! unpack probe absl-py; then
   exit 0
 fi
 rm -r "$newest/probe"
-for name in $(names_in frameworks); do
+for name in $(sed -n 's/==.*//p' python/requirements-frameworks.txt | sort -u); do
   if unpack part "$name" --python-version 3.12 --ignore-requires-python; then
     mv "$newest/part" "$newest/$name-$(version_in part "$name")"
   else
@@ -36,8 +35,18 @@ for name in $(names_in frameworks); do
     status=1
   fi
 done
-# shellcheck disable=SC2046
-for together in jax huggingface; do unpack "$together" $(names_in "$together"); done
+# FOLDER PACKAGE...: with what they require beyond build/venv, which has torch.
+together() {
+  local -a found
+  "$python" -m pip install --quiet --disable-pip-version-check --dry-run --only-binary=:all: --report "$newest/report" "${@:2}"
+  mapfile -t found < <("$python" -c 'import json, sys
+for one in json.load(open(sys.argv[1]))["install"]:
+    print(one["metadata"]["name"] + "==" + one["metadata"]["version"])' "$newest/report")
+  rm "$newest/report"
+  unpack "$1" "${found[@]}"
+}
+together jax jax jaxlib orbax-checkpoint
+together huggingface transformers accelerate
 "$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$newest/wheel" vllm
 "$python" -c 'import sys, zipfile; file = zipfile.ZipFile(sys.argv[1])
 file.extractall(sys.argv[2], [name for name in file.namelist() if name.endswith((".py", "/METADATA"))])' \

@@ -102,7 +102,7 @@ def order_of(tensor: DTensor) -> Numbers | None:
     """
     if not shares_dim(tensor):
         return None
-    entries = getattr(tensor._spec, "shard_order", None) or ()
+    entries = getattr(getattr(tensor, "_spec", None), "shard_order", None) or ()
     order = getattr(tensor.device_mesh, "_shard_order", None) or [dim for entry in entries for dim in entry.mesh_dims]
     return (*order, *(dim for dim in range(len(tensor.placements)) if dim not in order))
 

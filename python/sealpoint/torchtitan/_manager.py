@@ -94,6 +94,7 @@ class SealpointCheckpointManager(_native.CheckpointManager):  # type: ignore[mis
     # For torchtitan versions in which a manager has no configuration class; see ``enable``.
     options = Options()
     async_mode: Any
+    _storage: Any
 
     if _HAS_CONFIG:
 
