@@ -39,6 +39,7 @@ from sealpoint._errors import (
     UncommittedError,
     UnsupportedError,
 )
+from sealpoint._group import Group
 from sealpoint._mapped import HostCopy
 from sealpoint._repack import RepackReport, RepairReport, RepairedBlob, ThinReport, copy, merge, repair, thin
 from sealpoint._save import BlobWriter, commit, list_blobs, new_attempt, read_summary, save
@@ -70,6 +71,7 @@ __all__ = [
     "DeviceError",
     "Engine",
     "Error",
+    "Group",
     "HostCopy",
     "IncompleteError",
     "InternalError",

@@ -100,6 +100,8 @@ _RULES: dict[str, Rule] = {
     "objects": or_none(of_type(Mapping, "a mapping of names to bytes")),
     "name": TEXT,
     "group": TEXT,
+    "function": Rule(callable, always, "a function"),
+    "separator": Rule(is_string, lambda value: is_text(value) and value != "", "a str that is not empty, such as '/'"),
     "blob": _ID,
     "attempt": or_none(_ID),
     "blob_count": integer(0, U32_MAX - 1),

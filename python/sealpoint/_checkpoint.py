@@ -25,6 +25,7 @@ from sealpoint._errors import (
     NotFoundError,
     UnsupportedError,
 )
+from sealpoint._group import Group, group_of
 from sealpoint._hints import nearest
 from sealpoint._index import Selection, select, whole
 from sealpoint._mapped import HostCopy, aligned_array, arrays_of, with_dlpack
@@ -473,6 +474,29 @@ class Checkpoint(Mapping[str, Tensor]):
         """
         check(patterns=patterns)
         return [Tensor(self, info) for info in self._handle.match(list(patterns))]
+
+    def group(self, name: str = "", *, separator: str = "/") -> Group:
+        """Returns the tensors whose names begin with ``name`` and a separator, for walking as in h5py.
+
+        Args:
+            name: Name of the group, such as "a/b". Default: the group of all tensors.
+            separator: Text between the parts of a name. The states of ``sealpoint.torch`` have ".".
+
+        Returns:
+            A Group, which is a mapping from the next part of the name to a Group or a Tensor.
+
+        Raises:
+            InvalidArgumentError: an argument is invalid.
+            NotFoundError: no name begins so.
+
+        Examples:
+            >>> import numpy, sealpoint
+            >>> _ = sealpoint.save({"fields/rho": numpy.ones(4), "fields/v/x": numpy.zeros(4)}, "checkpoint")
+            >>> fields = sealpoint.open("checkpoint").group("fields")
+            >>> list(fields), fields["v/x"][:2]
+            (['rho', 'v'], array([0., 0.]))
+        """
+        return group_of(self, name, separator)
 
     # Reads of several tensors.
 

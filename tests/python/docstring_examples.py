@@ -8,7 +8,8 @@ import pathlib
 
 # Interfaces, and classes that calls with examples return.
 RETURNED = {
-    "Blob", "Chunks", "CleanUp", "CommitInfo", "FileInfo", "Foreign", "Format", "HostCopy", "LeftOut", "LoadReport", "Newest",
+    "Blob", "Chunks", "CleanUp", "CommitInfo", "FileInfo", "Foreign", "Format", "Group", "HostCopy", "LeftOut", "LoadReport",
+    "Newest",
     "ObjectPage", "ObjectStore", "ObjectUpload", "Objects", "Plan", "PlanSummary", "PruneDecision", "PruneReport", "RepackReport",
     "RepairReport", "RepairedBlob", "Report", "SaveFuture", "SentinelFinding", "SeriesEntry", "Shard", "SliceReport", "State",
     "Status", "StoredObject", "Tensor", "ThinReport", "Unfinished", "UnfinishedUpload", "Verification", "VerifyReport",

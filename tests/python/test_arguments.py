@@ -88,6 +88,13 @@ def makers(saved, folder):
         "Checkpoint.shards": (opened.shards, {"name": "w"}),
         "Checkpoint.chunks": (opened.chunks, {"name": "w"}),
         "Checkpoint.fingerprints": (opened.fingerprints, {"patterns": ["*"]}),
+        "Checkpoint.group": (opened.group, {"name": ""}),
+        "Group.get": (opened.group().get, {"key": "w"}),
+        "Group.items": (opened.group().items, {}),
+        "Group.keys": (opened.group().keys, {}),
+        "Group.values": (opened.group().values, {}),
+        "Group.visititems": (opened.group().visititems, {"function": lambda: lambda path, item: None}),
+        "Group[]": (opened.group().__getitem__, {"name": "w"}),
         "Checkpoint.close": (sealpoint.open(saved).close, {}),
         "Checkpoint[]": (opened.__getitem__, {"name": "w"}),
         "Tensor.read": (opened["w"].read, {"out": numpy.empty((8, 12), "f4")}),
@@ -132,7 +139,7 @@ def test_every_public_function_is_tried(saved, tmp_path):
         public |= {f"{name}.{member}" for member in members}
         if callable(one) and not (isinstance(one, type) and not members):
             public.add(name)
-    made_by_others = {"Checkpoint", "Tensor", "Objects"}
+    made_by_others = {"Checkpoint", "Group", "Tensor", "Objects"}
     assert public - set(makers(saved, tmp_path)) == made_by_others
 
 

@@ -335,3 +335,56 @@ def test_progress_is_shown_in_a_notebook(saved, monkeypatch):
     with sealpoint.open(saved) as checkpoint:
         checkpoint.read({"w": bytearray(384)}, progress=True)
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.fixture
+def nested(place):
+    names = ["a", "a/b", "a/b/c", "a-b", "a0", "d/e/f", "d/e/g", "d/e.x/h", "z"]
+    sealpoint.save({name: numpy.full(3, i) for i, name in enumerate(names)}, place / "nested")
+    with sealpoint.open(place / "nested") as opened:
+        yield opened
+
+
+def test_groups(nested):
+    root = nested.group()
+    assert list(root) == ["a", "a-b", "a/", "a0", "d", "z"] and len(root) == 6 and root.name == ""
+    assert isinstance(root["a"], sealpoint.Tensor) and list(root["a/"]) == ["b", "b/"]
+    d = nested.group("d")
+    assert (d.name, list(d), list(d["e"]), list(d["e/"])) == ("d", ["e.x", "e"], ["f", "g"], ["f", "g"])
+    assert_array_equal(d["e/g"][1:], [6, 6]) and d["e.x"]["h"].name == "d/e.x/h"
+    assert "e/f" in d and "e" in d and "e/" in d and "f" not in d and 3 not in d and d == d and d != nested.group("d")
+    assert [t.name for t in d.tensors] == ["d/e.x/h", "d/e/f", "d/e/g"] and repr(d) == "<sealpoint.Group 'd': 2 items>"
+    assert [t.name for t in root.tensors] == list(nested)
+    assert list(nested.group("d/e", separator=".")) == ["x/h"] and list(nested.group("a/")) == ["b", "b/"]
+
+
+def test_walking_groups(nested):
+    found = []
+    assert nested.group("d").visititems(lambda path, item: found.append((path, type(item).__name__))) is None
+    assert found == [("e.x", "Group"), ("e.x/h", "Tensor"), ("e", "Group"), ("e/f", "Tensor"), ("e/g", "Tensor")]
+    assert nested.group().visititems(lambda path, item: path if path.endswith("g") else None) == "d/e/g"
+    every = []
+    nested.group().visititems(lambda path, item: every.append(item.name) if isinstance(item, sealpoint.Tensor) else None)
+    assert sorted(every) == list(nested)
+
+
+def test_groups_without_a_name(tmp_path):
+    names = ["/", "/a", "a//b", "x/" * 511 + "x"]
+    sealpoint.save({name: numpy.ones(1) for name in names}, tmp_path / "c")
+    with sealpoint.open(tmp_path / "c") as checkpoint:
+        found = []
+        checkpoint.group().visititems(lambda path, item: found.append(item.name) if isinstance(item, sealpoint.Tensor) else None)
+        assert sorted(found) == names and list(checkpoint.group()[""]) == ["", "a"] and checkpoint.group("a")["/b"].name == "a//b"
+
+
+def test_groups_that_are_not_there(nested):
+    with pytest.raises(sealpoint.NotFoundError, match="no name begins with 'd/f/', expected the name of a group; the nearest is d"):
+        nested.group("d/f")
+    with pytest.raises(sealpoint.NotFoundError, match="neither a tensor nor a group; the nearest is e") as caught:
+        nested.group("d")["ee"]
+    assert caught.value.tensor == "d/ee"
+    for separator, error in (("", sealpoint.InvalidArgumentError), (3, sealpoint.ArgumentTypeError)):
+        with pytest.raises(error, match="separator is"):
+            nested.group(separator=separator)
+    with pytest.raises(TypeError):
+        nested.group("d")[0]
