@@ -3,9 +3,9 @@
 # Makes the virtual environment build/venv with what python/requirements*.txt pin; does nothing if it is there already.
 #   scripts/python_env.sh               with torch, if pip can get it
 #   scripts/python_env.sh --no-torch    without
-# JAX (python/requirements-jax.txt) is unpacked into build/frameworks/jax, if pip can get it; with torch so are transformers and
-# accelerate (python/requirements-huggingface.txt) into build/frameworks/huggingface.
-# s3fs (python/requirements-s3fs.txt) is unpacked into build/frameworks/s3fs.
+# JAX (python/requirements-jax.txt) is unpacked into build/frameworks/jax, if pip can get it; so are xarray and h5py
+# (python/requirements-xarray.txt) into build/frameworks/xarray, s3fs (python/requirements-s3fs.txt) into build/frameworks/s3fs,
+# and with torch transformers and accelerate (python/requirements-huggingface.txt) into build/frameworks/huggingface.
 # Servers of S3 for tests (python/requirements-servers.txt) come along if pip can get them.
 # With torch it also unpacks what python/requirements-frameworks.txt names into build/frameworks, for tests of frameworks.
 # Into build/wheelhouse goes what pip builds the package with, so that the tests of `pip install .` need no network.
@@ -74,6 +74,7 @@ if [ "$stamp" = "$with_torch" ] || { [ "$stamp" = "$without_torch" ] && [ "${1:-
   servers
   together jax JAX
   together s3fs s3fs
+  together xarray "xarray and h5py"
   if [ "${1:-}" != --no-torch ]; then
     frameworks
     together huggingface "Hugging Face"
@@ -102,4 +103,5 @@ fi
 servers
 together jax JAX
 together s3fs s3fs
+together xarray "xarray and h5py"
 "$venv/bin/python" -c 'import sys; print("Python:", sys.prefix, sys.version.split()[0])'

@@ -139,7 +139,7 @@ _RULES: dict[str, Rule] = {
     "weights": sequence(
         lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool), math.isfinite, "finite numbers"
     ),
-    "to": words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf"),
+    "to": words("sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf", "hdf5"),
     "match": STRINGS,
     "drop": STRINGS,
     "per_rank": STRINGS,

@@ -177,7 +177,7 @@ def test_the_suffix_of_the_destination_names_the_format(model, tmp_path):
         with open_source(tmp_path / name) as state:
             assert (report.format, state.format) == (to, to), name
     assert convert(model, tmp_path / "b.pt", to="sealpoint").format == "sealpoint"
-    for name in ("a.onnx", "a.safetensors.index.json", "a.h5/"):
+    for name in ("a.onnx", "a.safetensors.index.json", "a.zarr/"):
         with pytest.raises(sealpoint.InvalidArgumentError, match="not an output format; expected one of"):
             convert(model, f"{tmp_path}/x{name}", dry_run=True)
     command = [sys.executable, "-m", "sealpoint", "convert", model, tmp_path / "c.safetensors", "--json"]

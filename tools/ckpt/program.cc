@@ -87,13 +87,17 @@ class Program {
   std::map<const CLI::App*, std::unique_ptr<Command>> commands_;
 };
 
-// Whether the words are for the Python package: one of its commands, or the completion of what
-// stands behind it.
+// Whether the words are for the Python package: one of its commands, a copy into another format, or
+// the completion of what stands behind these.
 bool IsForPython(std::span<const char* const> words) {
   const bool completes = words.size() > 2 && words[0] == kComplete;
   const std::size_t first = completes ? 1 : 0;
   const CommandEntry* entry = words.size() > first ? FindEntry(words[first]) : nullptr;
-  return entry != nullptr && entry->is_python();
+  if (entry == nullptr || entry->is_python()) return entry != nullptr;
+  return (entry->name() == "copy" || entry->name() == "flatten") &&
+         std::ranges::any_of(words.subspan(first + 1), [](std::string_view word) {
+           return word == "--to" || word.starts_with("--to=");
+         });
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ def _gguf_key(text: str) -> tuple[str, tuple[str, object]]:
 def make_parser() -> Parser:
     parser = Parser(
         prog="ckpt convert",
-        description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, GGUF, Sealpoint.",
+        description="Converts a checkpoint: DCP, Megatron, safetensors, torch.save, GGUF, Sealpoint; writes HDF5.",
         epilog="In a PATTERN, * matches any characters, including dots, and ? matches a single character. See "
         "docs/guides/convert.md for recipes. "
         "Exit status: 0 done, 1 the source is corrupt or the comparison failed, 2 uncommitted, 3 unsupported or "
@@ -71,7 +71,8 @@ def make_parser() -> Parser:
     parser.add_argument(
         "--to",
         choices=FORMATS,
-        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; .gguf; none: sealpoint)",
+        help="format of DST (default: by its suffix: .safetensors; .pt, .pth, .bin, .ckpt: torch; .gguf; .h5, .hdf5: hdf5; "
+        "none: sealpoint)",
     )
     parser.add_argument(
         "--match", action="append", default=[], metavar="PATTERN", help="convert only these names; repeatable"

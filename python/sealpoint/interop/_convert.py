@@ -18,7 +18,16 @@ from sealpoint._patterns import renamer
 from sealpoint._save import Codec
 from sealpoint._tree import PARAMETERS, UNITED, VERSIONS, Node, text_of
 from sealpoint._tree_paths import flatten
-from sealpoint.interop import _buckets, _copy, _delta_write, _destination, _gguf_write, _safetensors_write, _torch_write
+from sealpoint.interop import (
+    _buckets,
+    _copy,
+    _delta_write,
+    _destination,
+    _gguf_write,
+    _hdf5_write,
+    _safetensors_write,
+    _torch_write,
+)
 from sealpoint.interop._cast import cast
 from sealpoint.interop._files import io_error
 from sealpoint.interop._layout import Layout
@@ -30,15 +39,15 @@ from sealpoint.interop._select import rename as rename_leaves
 from sealpoint.interop._select import select
 from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
 
-Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf"]
+Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf", "hdf5"]
 FORMATS: tuple[str, ...] = get_args(Format)
 # Format by the suffix of the destination, if the caller names no format. A destination without a suffix is a Sealpoint checkpoint.
 _OF_SUFFIX: dict[str, Format] = {
     ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".bin": "torch", ".ckpt": "torch",
-    ".gguf": "gguf",
+    ".gguf": "gguf", ".h5": "hdf5", ".hdf5": "hdf5",
 }  # fmt: skip
 _NOT_WRITTEN = (
-    ".distcp", ".h5", ".hdf5", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
+    ".distcp", ".json", ".keras", ".msgpack", ".npy", ".npz", ".onnx", ".pkl", ".zarr", ".zip",
 )  # fmt: skip
 _DIRECTORIES = ("hf", "dcp", "megatron", "delta")
 _PICKLED = ("torch", "dcp", "megatron")
@@ -56,7 +65,7 @@ class Report:
             "accelerate" is one of accelerate for FSDP, and "orbax" is one of Orbax.
         path: Path of the result.
         tensor_count, raw_bytes: Number and total size of the tensors.
-        files: Written files with their sizes. Empty for a dry run with the format "sealpoint".
+        files: Written files with their sizes. Empty for a dry run with the format "sealpoint" or "hdf5".
         dropped: Names that were left out at the caller's request.
         notes: Sentences that describe how the result differs from the source.
         source_digest: Kind of the digests with which the bytes of the source were verified.
@@ -139,9 +148,9 @@ def convert(
             exchange them, complete or a delta.
         destination: New path in an existing directory. For the format "sealpoint", it may also be an empty directory.
         to: "sealpoint", "safetensors" (one file), "hf" (a directory of safetensors), "torch" (a torch.save file), "dcp",
-            "megatron" or "delta" (a version of weights, named weight_v and six digits). By default, the suffix of the destination
-            determines the format (.safetensors means "safetensors"; .pt, .pth, .bin and .ckpt mean "torch"); any other suffix means
-            "sealpoint".
+            "megatron", "delta" (a version of weights, named weight_v and six digits) or "hdf5" (one file, in a file system; needs
+            h5py). By default, the suffix of the destination determines the format (.safetensors means "safetensors"; .pt, .pth,
+            .bin and .ckpt mean "torch"; .h5 and .hdf5 mean "hdf5"); any other suffix means "sealpoint".
         match: Patterns of names to convert. Default: all. ``*`` matches any characters including dots; ``?`` matches one character.
         drop: Patterns of names to leave out. "optimizer" stands for the usual names of optimizer state.
         rename: (pattern, name) pairs. The first pair whose pattern matches a name applies. A ``*`` in the new name stands for the
@@ -222,6 +231,8 @@ def convert(
     delta = None if to != "delta" or base is None else _delta_write.versions_of(path, base)
     version = _delta_write.version_of(path) if to == "delta" else None
     reading = Reading(drop_unknown, per_rank, allow_part, allow_missing, base, metadata_memory_bytes)
+    if to == "hdf5":
+        _paths.local(path, "destination", "HDF5 files are not written in order")
     target = _destination.prepare(path, to == "sealpoint", to == "sealpoint" or to in _DIRECTORIES, dry_run)
     with open_unchecked(source, reading, goes_on=True) as opened:
         whole = opened if layout is None else _buckets.resolve(check_read(opened), layout, memory_bytes)
@@ -303,6 +314,8 @@ def _write(
     state: State, path: str, to: str, work: _copy.Work, codec: Codec, fingerprints: bool, max_shard_bytes: int, verify: bool,
     dry_run: bool, version: str | None, keys: _gguf_write.Keys,
 ) -> _Written:
+    if to == "hdf5":
+        return _write_hdf5(state, path, work, verify, dry_run)
     is_sealpoint = to == "sealpoint"
     # Checked before the layout is made, because a tensor with elements that share memory may have any size.
     _destination.check_room(path, sum(map(size_of, state.tensors.values())))
@@ -318,6 +331,19 @@ def _write(
         with open_source(written) as made:
             verified = _verify(state, made, to, work) if verify else None
             return _Written(made.files if is_sealpoint else files, needed_bytes, verified)
+
+
+def _write_hdf5(state: State, path: str, work: _copy.Work, verify: bool, dry_run: bool) -> _Written:
+    needed_bytes = sum(map(size_of, state.tensors.values()))
+    _destination.check_room(path, needed_bytes)
+    content = _hdf5_write.content_of(state)
+    if dry_run:
+        return _Written([], needed_bytes, None)
+    with _destination.publishing(path, is_directory=False) as temporary:
+        _hdf5_write.write(state, content, temporary, work)
+        verified = _hdf5_write.verify(state, content, temporary, work) if verify else None
+        files = [FileInfo(os.path.basename(path), os.path.getsize(temporary), "")]
+    return _Written(files, needed_bytes, verified)
 
 
 def _write_delta(

@@ -225,7 +225,7 @@ class _FileReader:
                     self._fill_run(portion, shared, out)
                     continue
                 part = memoryview(bytearray(shared.size * self._item_size))
-                target = self._array(out, box)[_slices(_boxes.within(shared, box))]
+                target = self._array(out, box)[slices_of(_boxes.within(shared, box))]
                 if portion.run is None:
                     self._fill(portion, shared, part)
                 else:
@@ -256,7 +256,7 @@ class _FileReader:
     def _fill_stored(self, portion: Portion, box: Box, out: memoryview) -> None:
         local = _boxes.within(box, portion.box)
         if portion.strides is not None:
-            self._array(out, box)[...] = self._load(portion)[_slices(local)]
+            self._array(out, box)[...] = self._load(portion)[slices_of(local)]
             return
         at = 0
         for begin, count in _boxes.runs(local, portion.box.extent):
@@ -311,7 +311,7 @@ class _FileReader:
         return array
 
 
-def _slices(box: Box) -> tuple[slice, ...]:
+def slices_of(box: Box) -> tuple[slice, ...]:
     return tuple(slice(x, x + n) for x, n in zip(*box, strict=True))
 
 

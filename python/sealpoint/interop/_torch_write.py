@@ -167,18 +167,18 @@ def lay_out_dcp(state: State) -> Layout:
         names.add(name)
         items.add(name, path, node)
         paths.append((pw.plain(name), pw.plain(path)))
-    state.notes.extend(f"{text_of(path)} is an empty mapping, which DCP does not keep" for path in _empty(state.tree, ()))
+    state.notes.extend(f"{text_of(path)} is an empty mapping, which DCP does not keep" for path in empty_mappings(state.tree))
     layout.add_bytes(layout.add_file(".metadata"), items.metadata(pw.dict_(paths)))
     return layout
 
 
-def _empty(node: Node, path: Path) -> Iterable[Path]:
+def empty_mappings(node: Node, path: Path = ()) -> Iterable[Path]:
     entries = entries_of(node)
     if entries is not None:
         if not entries:
             yield path
         for key, value in entries.items():
-            yield from _empty(value, (*path, str(key)))
+            yield from empty_mappings(value, (*path, str(key)))
 
 
 def lay_out_megatron(state: State) -> Layout:

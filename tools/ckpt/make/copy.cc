@@ -45,6 +45,11 @@ class CopyCommand : public Command {
     app.add_option("DST", to_, "Directory of the copy")->required()->type_name("");
     AddRepeatable(app, "--match", options_.match, "PATTERN", "Copy only these tensors and objects");
     AddRepeatable(app, "--drop", options_.drop, "PATTERN", "Copy all except these");
+    // With this option the words never come here: they are for `ckpt convert`.
+    app.add_option_function<std::string>(
+           "--to", [](const std::string&) {},
+           "Write another format, such as hdf5, with the options of ckpt convert")
+        ->type_name("FORMAT");
     AddRepackOptions(app, options_.repack);
     app.add_flag("--json", is_json_, "Print one JSON document, also after an error");
   }
