@@ -15,7 +15,7 @@ FRAMEWORKS = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."), "build/fr
 MODULES = (
     "sealpoint", "sealpoint.fsspec", "sealpoint.interop", "sealpoint.jax", "sealpoint.jax.orbax", "sealpoint.lightning",
     "sealpoint.storage", "sealpoint.storage.fsspec", "sealpoint.storage.obstore", "sealpoint.torch", "sealpoint.torch.dcp",
-    "sealpoint.vllm", "sealpoint.weights.sglang",
+    "sealpoint.vllm", "sealpoint.weights.sglang", "sealpoint.xarray",
 )  # fmt: skip
 # tests/frameworks/vllm_load.py has an engine of vLLM.
 ELSEWHERE = {"sealpoint.vllm": ("register",)}
@@ -23,7 +23,7 @@ ELSEWHERE = {"sealpoint.vllm": ("register",)}
 
 @pytest.fixture(params=MODULES)
 def module(request, monkeypatch):
-    for name in ("jax", "lightning-*", "lightning-utilities-*", "torchmetrics-*", "tqdm-*"):
+    for name in ("jax", "xarray", "lightning-*", "lightning-utilities-*", "torchmetrics-*", "tqdm-*"):
         for path in FRAMEWORKS.glob(name):
             monkeypatch.setattr(sys, "path", [*sys.path, str(path)])
     return pytest.importorskip(request.param)
