@@ -33,7 +33,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FRAMEWORKS = ROOT / "build/frameworks"
+BUILD = ROOT / "build"
 OURS = "sealpoint"
 WRITERS, READERS = 2, 3
 CALL_LIMIT_SECONDS = 60
@@ -99,7 +99,7 @@ class Contender:
     """All ranks call ``make``, which returns what ``save`` takes, ``save``, and ``load``: (parts of the tensors, count)."""
 
     title = ""
-    packages = ()  # folders of build/frameworks, each first of those that fit
+    packages = ()  # folders of build, each the last of those that fit
     modules = ("torch",)
     is_one_process = False  # whose devices are the ranks
 
@@ -195,7 +195,7 @@ class Dcp(InDTensors):
 
 class Megatron(Contender):
     title = "megatron-core dist_checkpointing"
-    packages = ("megatron-core-0.19*", "psutil-*")
+    packages = ("frameworks/megatron-core-0.19*", "frameworks/psutil-*")
     modules = ("mcore_shim", "torch")
 
     @classmethod
@@ -258,20 +258,13 @@ class TorchSave(Contender):
         return {name: loaded[name].numpy() for name in state.names}, loaded["step"]
 
 
-class Safetensors(Contender):
+class OneFile(Contender):
     """One file, which rank 0 writes once it has gathered all rows; each rank reads its own."""
 
-    title = "safetensors, one file"
-    modules = ("torch", "safetensors.numpy")
-
-    @classmethod
-    def version(cls):
-        import safetensors
-
-        return f"safetensors {safetensors.__version__}"
+    name = ""
 
     def file(self, folder):
-        return pathlib.Path(folder) / "model.safetensors"
+        return pathlib.Path(folder) / self.name
 
     def make(self, state, generation):
         import numpy
@@ -281,15 +274,31 @@ class Safetensors(Contender):
     def save(self, folder, made):
         import numpy
         import torch.distributed as dist
-        from safetensors.numpy import save_file
 
         parts = [None] * self.size
         dist.gather_object(made, parts if self.rank == 0 else None)
         if self.rank == 0:
             pathlib.Path(folder).mkdir(exist_ok=True)
             whole = {name: numpy.concatenate([part[name] for part in parts]) for name in made if name != "step"}
-            save_file({**whole, "step": made["step"]}, self.file(folder))
+            self.write({**whole, "step": made["step"]}, self.file(folder))
         dist.barrier()
+
+
+class Safetensors(OneFile):
+    title = "safetensors, one file"
+    name = "model.safetensors"
+    modules = ("torch", "safetensors.numpy")
+
+    @classmethod
+    def version(cls):
+        import safetensors
+
+        return f"safetensors {safetensors.__version__}"
+
+    def write(self, arrays, file):
+        from safetensors.numpy import save_file
+
+        save_file(arrays, file)
 
     def load(self, folder, state):
         from safetensors import safe_open
@@ -299,9 +308,74 @@ class Safetensors(Contender):
             return {name: file.get_slice(name)[rows] for name in state.names}, file.get_tensor("step")[0].item()
 
 
+class Hdf5(OneFile):
+    title = "HDF5, one file"
+    name = "model.h5"
+    packages = ("peers-packages",)
+    modules = ("torch", "h5py")
+
+    @classmethod
+    def version(cls):
+        import h5py
+
+        return f"HDF5 {h5py.version.hdf5_version}, h5py {h5py.__version__}"
+
+    def write(self, arrays, file):
+        import h5py
+
+        with h5py.File(file, "w") as opened:
+            for name, array in arrays.items():
+                opened.create_dataset(name, data=array, **self.options(array))
+
+    def options(self, array):
+        return {}
+
+    def load(self, folder, state):
+        import h5py
+
+        with h5py.File(self.file(folder)) as file:
+            rows = state.slice_of(self.rank, self.size)
+            return {name: file[name][rows] for name in state.names}, file["step"][0].item()
+
+
+class Hdf5Fletcher32(Hdf5):
+    title = "HDF5, one file, with fletcher32"
+
+    def options(self, array):
+        return {"fletcher32": True, "chunks": (1, *array.shape[1:])}  # a chunk per row, whose bytes are then together
+
+
+class Adios2(OneFile):
+    title = "ADIOS2, one BP5 file"
+    name = "model.bp"
+    packages = ("peers-packages",)
+    modules = ("torch", "adios2")
+
+    @classmethod
+    def version(cls):
+        import adios2
+
+        return f"ADIOS2 {adios2.__version__}"
+
+    def write(self, arrays, file):
+        import adios2
+
+        with adios2.Stream(str(file), "w") as stream:
+            for name, array in arrays.items():
+                stream.write(name, array, array.shape, [0] * array.ndim, array.shape)
+
+    def load(self, folder, state):
+        import adios2
+
+        with adios2.FileReader(str(self.file(folder))) as file:
+            rows = state.slice_of(self.rank, self.size)
+            box = {"start": [rows.start, 0], "count": [rows.stop - rows.start, state.columns]}
+            return {name: file.read(name, **box) for name in state.names}, file.read("step")[0].item()
+
+
 class Orbax(Contender):
     title = "Orbax, StandardCheckpointer"
-    packages = ("jax",)
+    packages = ("frameworks/jax",)
     modules = ("jax", "orbax.checkpoint")
     is_one_process = True
 
@@ -347,7 +421,8 @@ class Orbax(Contender):
         return {name: numpy.asarray(loaded[name]) for name in state.names}, int(loaded["step"])
 
 
-CONTENDERS = {OURS: Sealpoint, "dcp": Dcp, "megatron": Megatron, "torch": TorchSave, "safetensors": Safetensors, "orbax": Orbax}
+CONTENDERS = {OURS: Sealpoint, "dcp": Dcp, "megatron": Megatron, "torch": TorchSave, "safetensors": Safetensors, "orbax": Orbax,
+              "hdf5": Hdf5, "hdf5-fletcher32": Hdf5Fletcher32, "adios2": Adios2}
 
 
 # Ranks: processes that stay, since importing what they need takes seconds.
@@ -685,7 +760,7 @@ def faults_of(row):
 
 def row_of(name, options):
     """None, if it cannot be tried; then it is said why."""
-    folders = [next(iter(sorted(FRAMEWORKS.glob(pattern), reverse=True)), None) for pattern in CONTENDERS[name].packages]
+    folders = [next(iter(sorted(BUILD.glob(pattern), reverse=True)), None) for pattern in CONTENDERS[name].packages]
     path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *map(str, filter(None, folders)), str(ROOT / "tests/python")])
     command = [sys.executable, "-W", "ignore", __file__, "--one", name]
     for option in ("flips", "kills", "mib", "folder"):

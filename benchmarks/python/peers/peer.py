@@ -10,6 +10,7 @@ from typing import ClassVar
 MODULES = {
     "raw": "by_raw", "sealpoint": "by_sealpoint", "dcp": "by_dcp", "torch": "by_torch", "safetensors": "by_safetensors",
     "tensorstore": "by_tensorstore", "hdf5": "by_hdf5", "hdf5-fletcher32": "by_hdf5_fletcher32",
+    "adios2": "by_adios2",
 }
 OURS = "sealpoint"
 
