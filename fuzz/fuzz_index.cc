@@ -44,9 +44,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteSpan buffer = ByteSpan(*file).subspan(internal::format::kHeaderSize);
   fuzz::Check(internal::metadata::Metadata::Decode(internal::metadata::MetadataKind::kIndex, file,
                                                    buffer, {}));
-  fuzz::Check(internal::metadata::Metadata::Decode(internal::metadata::MetadataKind::kIndex, file,
-                                                   buffer, {},
-                                                   {.unknown = true, .fingerprints = true}));
+  fuzz::Check(internal::metadata::Metadata::Decode(
+      internal::metadata::MetadataKind::kIndex, file, buffer, {},
+      {.unknown = true, .fingerprints = true, .attributes = true}));
   fuzz::Check(internal::metadata::Metadata::DecodeManifest(
       file, buffer, {.record_count = 3, .shard_count = 3}, {}));
   return 0;

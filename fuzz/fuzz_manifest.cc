@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto buffer = std::make_shared<Bytes>(input.rest().begin(), input.rest().end());
   const auto manifest = internal::metadata::Metadata::DecodeManifest(
       buffer, *buffer, {.record_count = record_count, .shard_count = shard_count}, {},
-      {.fingerprints = true});
+      {.fingerprints = true, .attributes = true});
   if (!manifest.ok()) {
     fuzz::RequireAnswer(manifest.error());
     return 0;

@@ -14,7 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CHAPTERS = [
     "glossary", "container", "algorithms", "registries", "limits", "reader-rules", "commit", "series", "staged", "writers",
-    "example", "tree", "tree-additions", "content-digest", "fingerprint", "delta", "media-type", "permissive", "errata", "history",
+    "example", "tree", "tree-additions", "content-digest", "fingerprint", "attributes", "delta", "media-type", "permissive",
+    "errata", "history",
 ]  # fmt: skip
 LEFT_OUT = ["README"]  # its table of files is that of the page
 SCHEMA = "schema/index.fbs"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/export.h"
@@ -37,6 +38,7 @@ struct TensorInfo {
   std::vector<std::string> placement{};  // provenance
   // Empty if the writer stored no fingerprint; see BlobWriterOptions::fingerprints.
   std::optional<Fingerprint> fingerprint{};
+  Attributes attributes{};
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
@@ -161,6 +163,7 @@ class SEALPOINT_EXPORT Checkpoint {
   virtual std::uint64_t raw_bytes() const = 0;
   virtual std::vector<std::pair<std::string, std::uint32_t>> mesh() const = 0;
   virtual std::vector<std::pair<std::string, std::string>> provenance() const = 0;
+  virtual Attributes attributes() const = 0;
   virtual std::vector<BlobInfo> blobs() const = 0;
   // The base, if chunks are stored as changes to those of another checkpoint (SaveOptions::base).
   // Open has verified it, and every base below it, as far as it verifies this checkpoint.

@@ -20,7 +20,9 @@ inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kDraftVersion = 0;
 // Compat bits (spec/registries.md).
 inline constexpr std::uint64_t kFingerprintFeature = 1;
-inline constexpr std::uint64_t kKnownCompatFeatures = kFingerprintFeature;
+inline constexpr std::uint64_t kAttributeFeature = 2;
+inline constexpr std::uint64_t kKnownCompatFeatures = kFingerprintFeature | kAttributeFeature;
+inline constexpr std::uint64_t kAttributesTotalMaxBytes = std::uint64_t{1} << 26;  // R-ATT-01
 // Incompat bits: other codecs, and deltas, which always have both.
 inline constexpr std::uint64_t kOtherCodecsFeature = 0b0100;
 inline constexpr std::uint64_t kDeltaFeature = 0b1000;

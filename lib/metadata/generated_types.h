@@ -25,11 +25,18 @@ static_assert(std::endian::native == std::endian::little);
 using FbNumbers = flatbuffers::Vector<std::uint64_t>;
 using FbCounts = flatbuffers::Vector<std::uint32_t>;
 using FbShards = flatbuffers::Vector<const fb::ShardRef*>;
+using FbBytes = flatbuffers::Vector<std::uint8_t>;
 using FbStrings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 using Numbers = std::span<const std::uint64_t>;
 
 inline std::string_view TextOf(const flatbuffers::String* text) {
   return {text->c_str(), text->size()};
+}
+
+// Empty if the vector is absent.
+inline std::string_view TextOf(const FbBytes* bytes) {
+  if (bytes == nullptr) return {};
+  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
 }
 
 // Empty if the vector is absent. Precondition: CheckAlignment passed (verify_buffer.cc).

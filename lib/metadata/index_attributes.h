@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/id.h"
 
 namespace sealpoint::internal::metadata {
@@ -18,6 +19,7 @@ struct IndexAttributes {
   std::vector<std::pair<std::string, std::uint32_t>> mesh{};
   std::vector<std::pair<std::string, std::string>> provenance{};  // any order, unique keys
   std::optional<BaseRef> base{};
+  Attributes attributes{};
 };
 
 }  // namespace sealpoint::internal::metadata

@@ -87,7 +87,8 @@ Status IndexEncoder::AddTensor(const MergedTensor& tensor,
   const std::size_t ndim = fields.shape.size();
   SEALPOINT_RETURN_IF_ERROR(AddRawBytes(ElementCountOf(fields.shape) * fields.element_size));
   const std::uint64_t numbers = ndim + tensor.shards.size() * (2 * ndim + 3);
-  SEALPOINT_RETURN_IF_ERROR(CheckRoom(kEntryOverheadBytes + fields.name.size() + 8 * numbers));
+  SEALPOINT_RETURN_IF_ERROR(
+      CheckRoom(kEntryOverheadBytes + fields.name.size() + 8 * numbers + fields.attributes.size()));
   EncodedGeometry geometry;
   if (tensor.geometry) geometry = AddGeometry(*tensor.geometry);
   encoder_.AddTensor(fields, geometry, tensor.shards, encoder_.AddPlacement(placement));
@@ -104,7 +105,7 @@ Status IndexEncoder::AddObject(const ObjectFields& object) {
 
 Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins,
                                    const IndexAttributes& attributes) {
-  std::uint64_t size = pins.size() * kEntryOverheadBytes;
+  std::uint64_t size = pins.size() * kEntryOverheadBytes + attributes.attributes.encoded().size();
   for (const auto& [name, extent] : attributes.mesh) size += kEntryOverheadBytes + name.size();
   for (const auto& [key, value] : attributes.provenance) {
     size += kEntryOverheadBytes + key.size() + value.size();
@@ -117,10 +118,12 @@ Result<Bytes> IndexEncoder::Finish(std::span<const BlobPin> pins,
   const auto mesh = AddMesh(builder, attributes);
   const auto provenance = AddProvenance(builder, attributes);
   const auto base = AddBase(builder, attributes);
-  builder.Finish(fb::CreateIndex(builder, tensors, objects, blobs,
-                                 static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128),
-                                 attributes.created_unix_ns, raw_bytes_, mesh, provenance, base),
-                 kIndexIdentifier);
+  const auto own = encoder_.AddAttributes(attributes.attributes.encoded());
+  builder.Finish(
+      fb::CreateIndex(builder, tensors, objects, blobs,
+                      static_cast<std::uint16_t>(DigestAlgorithm::kXxh3_128),
+                      attributes.created_unix_ns, raw_bytes_, mesh, provenance, base, own),
+      kIndexIdentifier);
   return encoder_.TakeBytes();
 }
 

@@ -24,6 +24,7 @@ void EncodeHead(const TensorFields& fields, const std::vector<std::string>& plac
   const Fingerprint fingerprint = fields.fingerprint.value_or(Fingerprint());
   for (const std::uint64_t value : fingerprint.values()) out.Put(value);
   out.Put(std::vector<std::uint64_t>(fields.shape.begin(), fields.shape.end()));
+  out.Put(fields.attributes);
   out.Put(std::uint64_t{placement.size()});
   for (const std::string& text : placement) out.Put(text);
 }
@@ -41,6 +42,8 @@ Result<TensorHead> DecodeHead(std::string_view name, WireReader& in) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t second, in.Number());
   if (has_fingerprint != 0) head.fingerprint = Fingerprint({first, second});
   SEALPOINT_ASSIGN_OR_RETURN(head.shape, in.Numbers());
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan attributes, in.Span());
+  head.attributes = AsText(attributes);
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t texts, in.Number());
   for (std::uint64_t i = 0; i < texts; ++i) {
     SEALPOINT_ASSIGN_OR_RETURN(std::string text, in.Text());
@@ -128,7 +131,8 @@ TensorFields TensorHead::fields() const {
           .dtype = dtype,
           .element_size = element_size,
           .chunk_size_log2 = chunk_size_log2,
-          .fingerprint = fingerprint};
+          .fingerprint = fingerprint,
+          .attributes = attributes};
 }
 
 void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter& out) {
@@ -138,7 +142,8 @@ void EncodeTensorEntry(const TensorView& tensor, std::uint32_t blob, WireWriter&
               .dtype = static_cast<std::uint16_t>(tensor.dtype()),
               .element_size = static_cast<std::uint16_t>(tensor.element_size()),
               .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(tensor.chunk_size())),
-              .fingerprint = tensor.fingerprint()},
+              .fingerprint = tensor.fingerprint(),
+              .attributes = tensor.attributes()},
              tensor.placement(), out);
   std::vector<std::uint64_t> boxes;
   std::vector<std::uint64_t> runs;

@@ -38,6 +38,7 @@ struct TensorHead {
   std::uint16_t element_size = 0;
   std::uint8_t chunk_size_log2 = 0;
   std::optional<Fingerprint> fingerprint{};
+  std::string_view attributes{};  // encoded; borrowed, too
   std::vector<std::string> placement{};
 
   // Borrows the shape, too.

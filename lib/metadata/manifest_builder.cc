@@ -20,7 +20,8 @@ std::uint8_t Log2Of(std::uint64_t chunk_size) {
 }
 
 std::uint64_t SizeBound(const TensorAttributes& tensor) {
-  std::uint64_t size = kTensorOverheadBytes + tensor.name.size() + 8 * tensor.shape.size();
+  std::uint64_t size = kTensorOverheadBytes + tensor.name.size() + 8 * tensor.shape.size() +
+                       tensor.attributes.size();
   for (const std::string& text : tensor.placement) size += text.size() + 16;
   return size;
 }
@@ -114,7 +115,8 @@ void ManifestBuilder::Encoder::AddTensor(std::uint32_t number, std::span<const S
                        .dtype = static_cast<std::uint16_t>(tensor.dtype),
                        .element_size = static_cast<std::uint16_t>(tensor.element_size),
                        .chunk_size_log2 = Log2Of(tensor.chunk_size),
-                       .fingerprint = from_.FingerprintOf(number)},
+                       .fingerprint = from_.FingerprintOf(number),
+                       .attributes = tensor.attributes},
                       geometry, refs_, placement);
 }
 

@@ -133,12 +133,14 @@ class ManifestMerger {
 
   TensorFields FieldsOf(const Entry<fb::Tensor>& entry) const {
     const fb::Tensor& tensor = *entry.table;
+    const TensorView view = MetadataTables::ViewOf(*blobs_[entry.blob]->manifest, tensor);
     return {.name = TextOf(tensor.name()),
             .shape = NumbersOf(tensor.shape()),
             .dtype = tensor.dtype(),
             .element_size = tensor.element_size(),
             .chunk_size_log2 = tensor.chunk_size_log2(),
-            .fingerprint = MetadataTables::FingerprintOf(*blobs_[entry.blob]->manifest, tensor)};
+            .fingerprint = view.fingerprint(),
+            .attributes = view.attributes()};
   }
 
   Status AddTensor(const std::vector<Entry<fb::Tensor>>& entries) {

@@ -76,6 +76,7 @@ Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const By
   metadata.kind_ = kind;
   metadata.owner_ = std::move(owner);
   metadata.has_fingerprints_ = options.announced.fingerprints;
+  metadata.has_attributes_ = options.announced.attributes;
   metadata.may_have_base_ = options.announced.may_have_base();
   if (kind == MetadataKind::kIndex) {
     input.index = flatbuffers::GetRoot<fb::Index>(buffer.data());
@@ -86,13 +87,14 @@ Result<Metadata> Metadata::DecodeAny(MetadataKind kind, std::shared_ptr<const By
   }
   SEALPOINT_RETURN_IF_ERROR(VerifyFields(input));
   SEALPOINT_ASSIGN_OR_RETURN(metadata.total_shard_count_, VerifyMeaning(input));
+  SEALPOINT_RETURN_IF_ERROR(VerifyAttributes(input));
   return metadata;
 }
 
 std::size_t Metadata::tensor_count() const { return TensorsOf(kind_, root_).size(); }
 
 TensorView Metadata::tensor(std::size_t i) const {
-  return {TensorsOf(kind_, root_).Get(At(i)), has_fingerprints_};
+  return {TensorsOf(kind_, root_).Get(At(i)), has_fingerprints_, has_attributes_};
 }
 
 std::optional<std::size_t> Metadata::FindTensor(std::string_view name) const {
@@ -162,6 +164,11 @@ std::vector<std::pair<std::string, std::string>> Metadata::provenance() const {
     provenance.emplace_back(TextOf(entry->key()), TextOf(entry->value()));
   }
   return provenance;
+}
+
+std::string_view Metadata::attributes() const {
+  const bool may_have = kind_ == MetadataKind::kIndex && has_attributes_;
+  return may_have ? TextOf(AsIndex(root_).attributes()) : std::string_view();
 }
 
 }  // namespace sealpoint::internal::metadata

@@ -44,6 +44,7 @@ enum class MetadataKind : std::uint8_t { kManifest, kIndex };
 struct AnnouncedFields {
   bool unknown = false;  // they are never read; in the tables of a geometry they are refused still
   bool fingerprints = false;
+  bool attributes = false;
   std::uint64_t incompat = 0;  // the mask, for R-DLT-01
 
   constexpr bool may_have_base() const { return (incompat & format::kDeltaFeature) != 0; }
@@ -51,6 +52,7 @@ struct AnnouncedFields {
 constexpr AnnouncedFields AnnouncedBy(const format::FeatureMasks& features) {
   return {.unknown = format::HasUnknownCompat(features),
           .fingerprints = (features.compat & format::kFingerprintFeature) != 0,
+          .attributes = (features.compat & format::kAttributeFeature) != 0,
           .incompat = features.incompat};
 }
 
@@ -92,6 +94,8 @@ class Metadata {
   DigestAlgorithm digest_algorithm() const;
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const;
   std::vector<std::pair<std::string, std::string>> provenance() const;
+  // Encoded; empty if there are none. Borrows.
+  std::string_view attributes() const;
   std::uint64_t total_shard_count() const { return total_shard_count_; }
   // Keeps the names valid that views of this lent.
   std::shared_ptr<const Bytes> owner() const { return owner_; }
@@ -108,6 +112,7 @@ class Metadata {
   const void* root_ = nullptr;  // the generated root type
   std::uint64_t total_shard_count_ = 0;
   bool has_fingerprints_ = false;
+  bool has_attributes_ = false;
   bool may_have_base_ = false;
 };
 

@@ -49,11 +49,12 @@ void MetadataEncoder::AddTensor(const TensorFields& fields, const EncodedGeometr
   const auto shape = AddShape(fields.shape);
   const auto refs = builder_.CreateVectorOfStructs(shards.data(), shards.size());
   const auto name = AddString(&builder_, fields.name);
+  const auto attributes = AddAttributes(fields.attributes);
   std::optional<fb::Bits128> fingerprint;
   if (fields.fingerprint) fingerprint = BitsOf(*fields.fingerprint);
-  tensors_.push_back(fb::CreateTensor(builder_, name, shape, geometry.grid, geometry.boxes, refs,
-                                      fields.dtype, fields.element_size, fields.chunk_size_log2,
-                                      placement, fingerprint ? &*fingerprint : nullptr));
+  tensors_.push_back(fb::CreateTensor(
+      builder_, name, shape, geometry.grid, geometry.boxes, refs, fields.dtype, fields.element_size,
+      fields.chunk_size_log2, placement, fingerprint ? &*fingerprint : nullptr, attributes));
 }
 
 void MetadataEncoder::AddObject(std::string_view name, std::string_view media_type,
@@ -103,6 +104,16 @@ flatbuffers::Offset<FbStrings> MetadataEncoder::AddPlacement(std::span<const std
   }
   const auto offset = builder_.CreateVector(strings.data(), strings.size());
   placements_.emplace(std::vector<std::string>(texts.begin(), texts.end()), offset);
+  return offset;
+}
+
+flatbuffers::Offset<FbBytes> MetadataEncoder::AddAttributes(std::string_view encoded) {
+  if (encoded.empty()) return 0;
+  const auto found = attributes_.find(encoded);
+  if (found != attributes_.end()) return found->second;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(encoded.data());
+  const auto offset = builder_.CreateVector(bytes, encoded.size());
+  attributes_.emplace(encoded, offset);
   return offset;
 }
 

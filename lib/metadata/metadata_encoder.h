@@ -24,9 +24,8 @@ struct MetadataTables {
     return *static_cast<const fb::Manifest*>(metadata.root_);
   }
   // `tensor` is one of its tables.
-  static std::optional<Fingerprint> FingerprintOf(const Metadata& metadata,
-                                                  const fb::Tensor& tensor) {
-    return TensorView(&tensor, metadata.has_fingerprints_).fingerprint();
+  static TensorView ViewOf(const Metadata& metadata, const fb::Tensor& tensor) {
+    return {&tensor, metadata.has_fingerprints_, metadata.has_attributes_};
   }
 };
 
@@ -50,10 +49,11 @@ struct TensorFields {
   std::uint16_t element_size = 0;
   std::uint8_t chunk_size_log2 = 0;
   std::optional<Fingerprint> fingerprint{};
+  std::string_view attributes{};  // encoded
 };
 
-// Encodes the tables that manifest and index have in common. Equal shapes, placements and media
-// types are stored once. The same calls give the same bytes.
+// Encodes the tables that manifest and index have in common. Equal shapes, placements, attributes
+// and media types are stored once. The same calls give the same bytes.
 class MetadataEncoder {
  public:
   // `size_max_bytes` limits the FlatBuffer and is reduced to the maximum that FlatBuffers can
@@ -76,6 +76,9 @@ class MetadataEncoder {
   // Returns no offset for an empty list.
   flatbuffers::Offset<FbStrings> AddPlacement(std::span<const std::string> texts);
 
+  // Returns no offset for an empty set.
+  flatbuffers::Offset<FbBytes> AddAttributes(std::string_view encoded);
+
   flatbuffers::FlatBufferBuilder& builder() { return builder_; }
 
   // The vectors of all that was added, in the order of the calls; once each.
@@ -96,6 +99,7 @@ class MetadataEncoder {
   std::vector<std::uint64_t> shape_key_;
   NumbersMap<flatbuffers::Offset<FbNumbers>> shapes_;
   std::map<std::vector<std::string>, flatbuffers::Offset<FbStrings>, TextsLess> placements_;
+  std::map<std::string, flatbuffers::Offset<FbBytes>, std::less<>> attributes_;
 };
 
 }  // namespace sealpoint::internal::metadata

@@ -48,6 +48,10 @@ Status TensorMerger::Join(const TensorFields& fields, std::uint32_t blob) {
     return differs("shape", ShapeToString(Shape(a.begin(), a.end())),
                    ShapeToString(Shape(b.begin(), b.end())));
   }
+  if (fields_.attributes != fields.attributes) {
+    return InvalidArgument("attributes differ in blob ", blob_name_(first_blob_), " and in blob ",
+                           blob_name_(blob));
+  }
   if (!fields.fingerprint) fields_.fingerprint.reset();
   if (fields_.fingerprint) *fields_.fingerprint += *fields.fingerprint;
   return {};

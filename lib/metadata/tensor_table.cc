@@ -22,12 +22,16 @@ std::uint32_t HashOf(std::string_view name) {
 std::uint32_t TensorTable::Add(const TensorAttributes& attributes) {
   SEALPOINT_CHECK(entries_.size() < std::numeric_limits<std::uint32_t>::max());
   const auto number = static_cast<std::uint32_t>(entries_.size());
+  const std::string_view set = attributes.attributes;
+  auto known = attributes_.find(set);
+  if (known == attributes_.end() && !set.empty()) known = attributes_.emplace(set).first;
   entries_.push_back(
       {.name_begin = names_.size(),
        .shape_begin = extents_.size(),
        .name_size = static_cast<std::uint32_t>(attributes.name.size()),
        .element_size = attributes.element_size,
        .placement = NumberOf(attributes.placement),
+       .attributes = set.empty() ? nullptr : &*known,
        .dtype = attributes.dtype,
        .ndim = static_cast<std::uint8_t>(attributes.shape.size()),
        .chunk_size_log2 = static_cast<std::uint8_t>(std::countr_zero(attributes.chunk_size))});
@@ -89,7 +93,8 @@ TensorAttributes TensorTable::operator[](std::uint32_t number) const {
           .element_size = entry.element_size,
           .chunk_size = std::uint64_t{1} << entry.chunk_size_log2,
           .shape = std::span(extents_).subspan(entry.shape_begin, entry.ndim),
-          .placement = *placements_[entry.placement]};
+          .placement = *placements_[entry.placement],
+          .attributes = entry.attributes == nullptr ? std::string_view() : *entry.attributes};
 }
 
 }  // namespace sealpoint::internal::metadata

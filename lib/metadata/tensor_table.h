@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,10 +26,11 @@ struct TensorAttributes {
   std::uint64_t chunk_size = 1;
   std::span<const std::uint64_t> shape;
   std::span<const std::string> placement;
+  std::string_view attributes{};  // encoded
 };
 
 // The tensors of a writer, numbered in order of arrival. There may be hundreds of thousands: all
-// names and all shapes are stored in one array each, and equal placements once.
+// names and all shapes are stored in one array each, and equal placements and attributes once.
 class TensorTable {
  public:
   TensorTable() = default;
@@ -50,6 +53,7 @@ class TensorTable {
     std::uint32_t name_size = 0;
     std::uint32_t element_size = 0;
     std::uint32_t placement = 0;
+    const std::string* attributes = nullptr;  // null: none
     DType dtype = DType::kNone;
     std::uint8_t ndim = 0;
     std::uint8_t chunk_size_log2 = 0;
@@ -73,6 +77,7 @@ class TensorTable {
   std::vector<std::uint64_t> extents_;
   std::map<std::vector<std::string>, std::uint32_t, TextsLess> placement_numbers_;
   std::vector<const std::vector<std::string>*> placements_;  // keys of the map, by number
+  std::set<std::string, std::less<>> attributes_;
   std::vector<Place> places_;  // as many as a power of two, at most half of them taken
 };
 

@@ -153,6 +153,10 @@ std::optional<Fingerprint> TensorView::fingerprint() const {
   return Fingerprint(FingerprintValuesOf(*bits));
 }
 
+std::string_view TensorView::attributes() const {
+  return has_attributes_ ? TextOf(AsTensor(table_).attributes()) : std::string_view();
+}
+
 std::uint64_t ChunkCount(std::uint64_t raw_size, std::uint64_t chunk_size) {
   return DivideRoundUp(raw_size, chunk_size);
 }

@@ -39,6 +39,8 @@ class TensorView {
   std::vector<std::string> placement() const;
   // In a manifest, of the part in its blob.
   std::optional<Fingerprint> fingerprint() const;
+  // Encoded; empty if there are none.
+  std::string_view attributes() const;
 
   std::size_t shard_count() const;
   ShardRef shard_ref(std::size_t shard) const;
@@ -57,10 +59,11 @@ class TensorView {
  private:
   friend class Metadata;
   friend struct MetadataTables;
-  TensorView(const void* table, bool has_fingerprint)
-      : table_(table), has_fingerprint_(has_fingerprint) {}
+  TensorView(const void* table, bool has_fingerprint, bool has_attributes)
+      : table_(table), has_fingerprint_(has_fingerprint), has_attributes_(has_attributes) {}
   const void* table_;  // the generated table type
   bool has_fingerprint_ = false;
+  bool has_attributes_ = false;
 };
 
 class ObjectView {

@@ -60,6 +60,8 @@ struct IndexWithoutBase : private flatbuffers::Table {
            VerifyField<std::uint64_t>(verifier, fb::Index::VT_RAW_BYTES, 8) &&
            VerifyTables<fb::MeshAxis>(verifier, fb::Index::VT_MESH) &&
            VerifyTables<fb::ProvenanceEntry>(verifier, fb::Index::VT_PROVENANCE) &&
+           VerifyOffset(verifier, fb::Index::VT_ATTRIBUTES) &&
+           verifier.VerifyVector(GetPointer<const FbBytes*>(fb::Index::VT_ATTRIBUTES)) &&
            verifier.EndTable();
   }
 };
@@ -84,9 +86,12 @@ bool PassesVerifier(MetadataKind kind, ByteSpan buffer, bool may_have_base) {
                        : verifier.VerifyBuffer<IndexWithoutBase>(kIndexIdentifier);
 }
 
-// True if a table has a field after the last one that this version knows.
-bool HasUnknownField(const void* table, flatbuffers::voffset_t last_known) {
-  const std::uint8_t* vtable = static_cast<const flatbuffers::Table*>(table)->GetVTable();
+// True if a table has the field `unannounced`, or one after the last one that this version knows.
+bool HasUnknownField(const void* table, flatbuffers::voffset_t last_known,
+                     flatbuffers::voffset_t unannounced) {
+  const auto* fields = static_cast<const flatbuffers::Table*>(table);
+  if (unannounced != 0 && fields->GetOptionalFieldOffset(unannounced) != 0) return true;
+  const std::uint8_t* vtable = fields->GetVTable();
   const auto size = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
   for (std::size_t slot = last_known + sizeof(size); slot < size; slot += sizeof(size)) {
     if (flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable + slot) != 0) return true;
@@ -100,17 +105,18 @@ class FieldVerifier {
 
   // A compat bit may announce facts, but never which elements a shard holds: the tables of a
   // geometry have known fields only, whatever the header says.
-  Status CheckGeometry(const void* table, flatbuffers::voffset_t last_known,
-                       std::string_view what) const {
-    if (!HasUnknownField(table, last_known)) return {};
+  Status CheckGeometry(const void* table, flatbuffers::voffset_t last_known, std::string_view what,
+                       flatbuffers::voffset_t unannounced = 0) const {
+    if (!HasUnknownField(table, last_known, unannounced)) return {};
     return input_.Fault(Code::kUnsupported, "R-IDX-03", table, "a ", what,
                         " has a field that this version does not know");
   }
 
-  Status CheckTable(const void* table, flatbuffers::voffset_t last_known,
-                    std::string_view what) const {
+  // `unannounced`: a field before the last known one that the header does not announce; 0 if none.
+  Status CheckTable(const void* table, flatbuffers::voffset_t last_known, std::string_view what,
+                    flatbuffers::voffset_t unannounced = 0) const {
     if (input_.announced.unknown) return {};
-    return CheckGeometry(table, last_known, what);
+    return CheckGeometry(table, last_known, what, unannounced);
   }
 
   template <typename Tables>
@@ -132,9 +138,13 @@ class FieldVerifier {
   }
 
   Status CheckTensor(const fb::Tensor& tensor) const {
-    const auto last_known =
-        input_.announced.fingerprints ? fb::Tensor::VT_FINGERPRINT : fb::Tensor::VT_PLACEMENT;
-    SEALPOINT_RETURN_IF_ERROR(CheckTable(&tensor, last_known, "tensor"));
+    const AnnouncedFields& announced = input_.announced;
+    const auto last_known = announced.attributes     ? fb::Tensor::VT_ATTRIBUTES
+                            : announced.fingerprints ? fb::Tensor::VT_FINGERPRINT
+                                                     : fb::Tensor::VT_PLACEMENT;
+    SEALPOINT_RETURN_IF_ERROR(CheckTable(
+        &tensor, last_known, "tensor",
+        announced.fingerprints ? flatbuffers::voffset_t{0} : fb::Tensor::VT_FINGERPRINT));
     SEALPOINT_RETURN_IF_ERROR(CheckAlignment(tensor.shape()));
     if (const fb::Grid* grid = tensor.grid()) {
       SEALPOINT_RETURN_IF_ERROR(CheckGeometry(grid, fb::Grid::VT_RUN_CUTS, "grid"));
@@ -151,8 +161,12 @@ class FieldVerifier {
 
   Status CheckIndex(const fb::Index& index) const {
     const bool may_have_base = input_.announced.may_have_base();
+    const auto last_known = input_.announced.attributes ? fb::Index::VT_ATTRIBUTES
+                            : may_have_base             ? fb::Index::VT_BASE
+                                                        : fb::Index::VT_PROVENANCE;
     SEALPOINT_RETURN_IF_ERROR(
-        CheckTable(&index, may_have_base ? fb::Index::VT_BASE : fb::Index::VT_PROVENANCE, "index"));
+        CheckTable(&index, last_known, "index",
+                   may_have_base ? flatbuffers::voffset_t{0} : fb::Index::VT_BASE));
     if (may_have_base && index.base() != nullptr) {
       SEALPOINT_RETURN_IF_ERROR(CheckTable(index.base(), fb::Base::VT_DEPTH, "base"));
     }

@@ -56,6 +56,9 @@ Status VerifyFields(const VerifyInput& input);
 // Checks R-IDX-04 to R-IDX-24. Returns the number of shards, including those of objects.
 Result<std::uint64_t> VerifyMeaning(const VerifyInput& input);
 
+// Checks R-ATT-01 to R-ATT-05. Precondition: VerifyMeaning passed.
+Status VerifyAttributes(const VerifyInput& input);
+
 // A tensor that passed R-IDX-09 to R-IDX-11.
 struct CheckedTensor {
   const fb::Tensor* table = nullptr;

@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 const (
 	trailerBytes = 256
@@ -147,7 +150,7 @@ func (d directory) pinnedHeader(b *blob, t trailer, ix *index) header {
 	return head
 }
 
-// R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01.
+// R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01, R-ATT-01 to 05.
 func (d directory) manifest(b *blob, t trailer, head header) (*metadata, []shard) {
 	require(t.manifestBytes <= bufferMax, "R-IDX-01", b.name, "a manifest of %d bytes", t.manifestBytes)
 	data := d.read(b.name, t.manifestOffset, t.manifestBytes)
@@ -161,6 +164,7 @@ func (d directory) manifest(b *blob, t trailer, head header) (*metadata, []shard
 	require(uint64(len(shards)) == t.shardCount, "R-IDX-21", b.name, "%d shards", len(shards))
 	md.checkEmptyObjects()
 	md.checkFingerprints()
+	md.checkAttributes()
 	return md, shards
 }
 
@@ -191,12 +195,22 @@ func describeEmpty(items []*item) map[string]string {
 	return out
 }
 
-// R-BLB-07 of one blob.
+// R-BLB-07 of one blob, then R-ATT-06.
 func checkAgreement(b *blob, ix *index, md *metadata, shards []shard) {
 	same := fmt.Sprint(describeShards(shards)) == fmt.Sprint(describeShards(b.shards))
 	require(same, "R-BLB-07", b.name, "the shards of the manifest are not those of the index")
 	known := describeEmpty(ix.items)
 	for name, description := range describeEmpty(md.items) {
 		require(known[name] == description, "R-BLB-07", b.name, "the index does not have %s", description)
+	}
+	pinned := map[string][]byte{}
+	for _, it := range ix.items {
+		if !it.isObject() {
+			pinned[string(it.name)] = it.attributes
+		}
+	}
+	for _, it := range md.items[:len(md.tensors)] {
+		isSame := bytes.Equal(it.attributes, pinned[string(it.name)])
+		require(isSame, "R-ATT-06", b.name, "the attributes of %q are not those of the index", it.name)
 	}
 }

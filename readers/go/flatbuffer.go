@@ -7,13 +7,14 @@ package main
 type kind int
 
 const (
-	number     kind = iota // in place; elementBytes long and aligned
-	structure              // in place; elementBytes long, aligned to align
-	text                   // an offset to a string
-	numbers                // an offset to a vector of numbers or structs of elementBytes
-	oneTable               // an offset to a table
-	manyTables             // an offset to a vector of offsets to tables
-	manyTexts              // an offset to a vector of offsets to strings
+	number      kind = iota // in place; elementBytes long and aligned
+	structure               // in place; elementBytes long, aligned to align
+	text                    // an offset to a string
+	numbers                 // an offset to a vector of numbers or structs of elementBytes
+	oneTable                // an offset to a table
+	manyTables              // an offset to a vector of offsets to tables
+	manyTexts               // an offset to a vector of offsets to strings
+	unannounced             // whatever; the header of the file does not announce it, so that it is an unknown field
 )
 
 type field struct {
@@ -84,7 +85,9 @@ func (v *verifier) table(at int, s *schema, depth int) {
 	for id, f := range s.fields {
 		place := t.place(id)
 		v.require(place != 0 || !f.required, "field %d is absent", id)
-		if place != 0 {
+		if f.kind == unannounced {
+			v.hasUnknown = v.hasUnknown || place != 0 && !v.skipsUnknown
+		} else if place != 0 {
 			v.field(f, place, depth)
 		}
 	}

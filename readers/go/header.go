@@ -18,7 +18,8 @@ const (
 // Compat bits that this reader knows.
 const (
 	compatFingerprints = 1 << 0
-	compatKnown        = compatFingerprints
+	compatAttributes   = 1 << 1
+	compatKnown        = compatFingerprints | compatAttributes
 )
 
 // Incompat bits of a delta. That of other codecs alone announces one that this reader does not know.

@@ -35,32 +35,32 @@ var (
 	meshAxes    = &schema{[]field{textField, u32Field}, false}
 	provenances = &schema{[]field{textField, textField}, false}
 
-	// With the field of fingerprint.md.
-	tensorsWithFingerprint = &schema{append(tensors.fields[:fingerprintField:fingerprintField],
-		field{kind: structure, elementBytes: 16, align: 1}), false}
-
-	// With the field of delta.md.
-	baseFields = []field{{kind: oneTable, table: &schema{[]field{idField, idField, u64Field, u32Field}, false}}}
+	// The fields of fingerprint.md, attributes.md and delta.md.
+	fingerprintKind = field{kind: structure, elementBytes: 16, align: 1}
+	attributesKind  = field{kind: numbers, elementBytes: 1}
+	baseKind        = field{kind: oneTable, table: &schema{[]field{idField, idField, u64Field, u32Field}, false}}
 
 	indexFields = []field{
 		{kind: manyTables, table: blobs, required: true}, u16Field, u64Field, u64Field,
 		{kind: manyTables, table: meshAxes, required: true}, {kind: manyTables, table: provenances, required: true}}
 )
 
-const fingerprintField, baseField = 9, 8
+const fingerprintField, tensorAttributesField, baseField, indexAttributesField = 9, 10, 8, 9
 
 // The root table of an index or a manifest in a file with this header, and what R-IDX-02 and R-IDX-03 say of it.
 func (h header) rootTable(data []byte, file, identifier string) table {
-	t := tensors
-	if h.compat&compatFingerprints != 0 {
-		t = tensorsWithFingerprint
+	announced := func(isAnnounced bool, f field) field {
+		if isAnnounced {
+			return f
+		}
+		return field{kind: unannounced}
 	}
+	attributes := announced(h.compat&compatAttributes != 0, attributesKind)
+	t := &schema{append(tensors.fields[:fingerprintField:fingerprintField],
+		announced(h.compat&compatFingerprints != 0, fingerprintKind), attributes), false}
 	fields := []field{{kind: manyTables, table: t, required: true}, {kind: manyTables, table: objects, required: true}}
 	if identifier == indexIdentifier {
-		fields = append(fields, indexFields...)
-		if h.incompat&incompatDeltas != 0 {
-			fields = append(fields, baseFields...)
-		}
+		fields = append(append(fields, indexFields...), announced(h.incompat&incompatDeltas != 0, baseKind), attributes)
 	}
 	return rootTable(data, file, identifier, &schema{fields, false}, h.unknownCompat() != 0)
 }
@@ -99,6 +99,7 @@ type item struct {
 	refs                []shardRef
 	regions             []region
 	fingerprint         *fingerprint // nil if it has none
+	attributes          []byte       // nil if it has none
 }
 
 func (it *item) isObject() bool { return it.dtype == 0 }
@@ -189,6 +190,7 @@ func (d directory) index(m marker) *index {
 	md.checkEmptyObjects()
 	require(md.root.number(5) == md.rawBytes(), "R-IDX-23", file, "raw bytes %d", md.root.number(5))
 	md.checkFingerprints()
+	md.checkAttributes()
 	ix.readBase(md.root)
 	total, carries := uint64(0), false
 	for _, b := range ix.blobs {
@@ -314,7 +316,8 @@ func (md *metadata) checkItems() {
 		rawBytes, fits := checkedProduct(append(prepend(it.elementBytes, nil), it.shape...))
 		require(fits, "R-IDX-11", md.file, "%q has more bytes than 64 bits count", it.name)
 		it.rawBytes = rawBytes
-		if fingerprintField < len(t.schema.fields) && t.has(fingerprintField) {
+		it.attributes = t.announcedElements(tensorAttributesField)
+		if t.schema.fields[fingerprintField].kind != unannounced && t.has(fingerprintField) {
 			at := t.place(fingerprintField)
 			it.fingerprint = &fingerprint{u64(t.data, at), u64(t.data, at+8)}
 		}

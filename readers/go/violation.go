@@ -18,7 +18,7 @@ var codes = map[string]string{
 	"R-MRK-01": "Uncommitted", "R-MRK-09": "Uncommitted", "R-MRK-05": "Incomplete", "R-BLB-01": "Incomplete",
 	"R-HDR-05": "Unsupported", "R-HDR-06": "Unsupported", "R-MRK-03": "Unsupported", "R-IDX-03": "Unsupported",
 	"R-IDX-08": "Unsupported", "R-IDX-24": "Unsupported", "R-REC-05": "Unsupported", "R-COD-01": "Unsupported",
-	"R-DLT-03": "Incomplete", "R-DLT-08": "Unsupported", "R-IDX-01": "LimitExceeded", "R-IDX-04": "LimitExceeded", "": "Io",
+	"R-DLT-03": "Incomplete", "R-DLT-08": "Unsupported", "R-ATT-04": "Unsupported", "R-IDX-01": "LimitExceeded", "R-IDX-04": "LimitExceeded", "": "Io",
 }
 
 // Verdicts of codes (reader-rules.md, section 6); every other code is unreadable.

@@ -325,6 +325,11 @@ std::vector<std::pair<std::string, std::string>> CheckpointImpl::provenance() co
   return index().provenance();
 }
 
+// Attributes were verified with the index.
+Attributes CheckpointImpl::attributes() const {
+  return Attributes::Decode(index().attributes()).value();
+}
+
 std::vector<BlobInfo> CheckpointImpl::blobs() const {
   std::vector<BlobInfo> all;
   all.reserve(index().blob_count());
@@ -347,7 +352,8 @@ TensorInfo CheckpointImpl::tensor(std::size_t i) const {
           .raw_bytes = view.element_count() * view.element_size(),
           .shard_count = view.shard_count(),
           .placement = view.placement(),
-          .fingerprint = view.fingerprint()};
+          .fingerprint = view.fingerprint(),
+          .attributes = Attributes::Decode(view.attributes()).value()};
 }
 
 std::string_view CheckpointImpl::tensor_name(std::size_t i) const {

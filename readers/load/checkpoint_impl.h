@@ -47,6 +47,7 @@ class CheckpointImpl final : public Checkpoint {
   std::uint64_t raw_bytes() const override { return index().raw_bytes(); }
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const override;
   std::vector<std::pair<std::string, std::string>> provenance() const override;
+  Attributes attributes() const override;
   std::vector<BlobInfo> blobs() const override;
   std::optional<BaseRef> base() const override { return index().base(); }
   BaseRef as_base() const override { return container::PinOf(files_); }

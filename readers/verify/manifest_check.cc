@@ -70,6 +70,11 @@ class Comparison {
     if (tensor.chunk_size() != pinned.chunk_size()) {
       Report(tensor, "chunk sizes of manifest and index differ");
     }
+    if (tensor.attributes() != pinned.attributes()) {
+      report_(
+          AtItem(RuleError(Code::kCorrupt, "R-ATT-06", "attributes of manifest and index differ"),
+                 pinned));
+    }
     totals_.SawTensor(*found, tensor);
     tensor.ForEachShard([&](std::size_t s, const Region& region) {
       MatchShard(tensor, ShardMap::TensorItem(*found), tensor.shard_ref(s).first_record,

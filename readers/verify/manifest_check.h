@@ -48,8 +48,8 @@ class ManifestTotals {
   bool missed_manifest_ = false;
 };
 
-// R-BLB-07: reports differences between the manifest of a blob and the index. The errors have rule
-// and tensor.
+// R-BLB-07, R-ATT-06: reports differences between the manifest of a blob and the index. The errors
+// have rule and tensor.
 void CompareManifest(const metadata::Metadata& manifest, const ShardMap& map, std::size_t blob,
                      ManifestTotals& totals, const ReportViolation& report);
 

@@ -4,6 +4,7 @@
 // must accept, or refuse as unsupported and never as corrupt.
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -144,6 +145,64 @@ void AddFingerprints(Corpus& corpus) {
       [](HostileTensor& t) { t.fingerprint = {1, 2}; }, false);
 }
 
+// Attributes of each type, of a box list, a grid, a tensor without elements and the checkpoint.
+MiniSpec AttributedSpec() {
+  MiniSpec spec = BaseSpec();
+  const Attributes dimensions =
+      Attributes::Make({{"dimensions", std::vector<std::string>{"lat", "lon"}}, {"units", "K"}})
+          .value();
+  const Attributes numbers =
+      Attributes::Make({{"_FillValue", std::numeric_limits<double>::quiet_NaN()},
+                        {"is_mask", true},
+                        {"levels", std::vector<double>{1000, 0.5}},
+                        {"none", std::vector<std::int64_t>{}},
+                        {"offsets", std::vector<std::int64_t>{-1, 1}},
+                        {"seen", std::vector<bool>{false, true}},
+                        {"valid_max", std::int64_t{-5}}})
+          .value();
+  for (MiniTensor& tensor : spec.tensors) {
+    if (tensor.name == "grid") tensor.attributes = dimensions;
+    if (tensor.name == "bricks" || tensor.name == "empty") tensor.attributes = numbers;
+    if (tensor.name == "scalar") tensor.attributes = Attributes::Make({{"units", "m s-1"}}).value();
+  }
+  spec.attributes = Attributes::Make({{"time", "2026-11-30T00:00:00Z"}, {"title", ""}}).value();
+  return spec;
+}
+
+// AttributedSpec with another set in the index.
+void AddAttributes(Corpus& corpus, std::string name, std::string_view set) {
+  MiniSpec spec = AttributedSpec();
+  spec.hooks.index_bytes = EditIndex([=](HostileMetadata& metadata) {
+    for (HostileTensor& found : metadata.tensors) {
+      if (found.name == "scalar") found.attributes = set;
+    }
+  });
+  corpus.Add(std::move(name), spec);
+}
+
+void AddAttributes(Corpus& corpus) {
+  using namespace std::string_view_literals;
+  corpus.Add("good-attributes", AttributedSpec());
+  MiniSpec of_checkpoint = BaseSpec();
+  of_checkpoint.attributes = AttributedSpec().attributes;
+  corpus.Add("good-attributes_of_the_checkpoint", of_checkpoint);
+
+  AddAttributes(corpus, "bad-R-ATT-01-empty_set", ""sv);
+  AddAttributes(corpus, "bad-R-ATT-02-value_beyond_the_set", "\1\0n\2\1\0\0\0\0\0\0\0\0\0\0"sv);
+  AddAttributes(corpus, "bad-R-ATT-02-half_an_entry", "\1\0n\4\1\0\0\0\1\1\0o\4"sv);
+  AddAttributes(corpus, "bad-R-ATT-03-name_twice", "\1\0n\4\1\0\0\0\1\1\0n\4\1\0\0\0\1"sv);
+  AddAttributes(corpus, "bad-R-ATT-03-control_character", "\1\0\n\4\1\0\0\0\1"sv);
+  AddAttributes(corpus, "bad-R-ATT-04-type_5", "\1\0n\5\1\0\0\0\1"sv);
+  AddAttributes(corpus, "bad-R-ATT-05-two_values", "\1\0n\4\2\0\0\0\1\1"sv);
+  AddAttributes(corpus, "bad-R-ATT-05-truth_of_2", "\1\0n\x14\2\0\0\0\1\2"sv);
+  AddAttributes(corpus, "bad-R-ATT-05-string_of_other_bytes", "\1\0n\1\1\0\0\0\1\0\0\0\xff"sv);
+  AddAttributes(corpus, "bad-R-ATT-06-other_in_the_index", "\1\0n\4\1\0\0\0\1"sv);
+  MiniSpec unannounced = BaseSpec();
+  unannounced.hooks.index_bytes =
+      EditIndex([](HostileMetadata& metadata) { metadata.attributes = "\1\0n\4\1\0\0\0\1"sv; });
+  corpus.Add("bad-R-IDX-03-attributes_without_their_bit", unannounced);
+}
+
 void AddCodecs(Corpus& corpus) {
   const format::FeatureMasks other{.compat = 0, .incompat = kOtherCodecs};
   MiniSpec codec = WithFeatures(other, other);
@@ -165,6 +224,7 @@ void AddFeatures(Corpus& corpus) {
   AddCompatFields(corpus);
   AddExtensions(corpus);
   AddFingerprints(corpus);
+  AddAttributes(corpus);
   AddCodecs(corpus);
   for (const auto& [file, word, seals] :
        {ChangedFile{"COMMIT", "marker", kSealMarker},

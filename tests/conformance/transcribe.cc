@@ -18,6 +18,11 @@ std::optional<std::vector<T>> OptionalNumbers(const flatbuffers::Vector<T>* vect
   return Numbers(vector);
 }
 
+std::optional<std::string> TextOf(const flatbuffers::Vector<std::uint8_t>* bytes) {
+  if (bytes == nullptr) return std::nullopt;
+  return std::string(bytes->begin(), bytes->end());
+}
+
 HostileTensor Transcribe(const fb::Tensor& from) {
   HostileTensor tensor{.name = from.name()->str(),
                        .shape = Numbers(from.shape()),
@@ -43,6 +48,7 @@ HostileTensor Transcribe(const fb::Tensor& from) {
   if (from.fingerprint() != nullptr) {
     tensor.fingerprint = std::bit_cast<std::array<std::uint64_t, 2>>(*from.fingerprint());
   }
+  tensor.attributes = TextOf(from.attributes());
   return tensor;
 }
 
@@ -75,6 +81,7 @@ HostileMetadata TranscribeIndex(ByteSpan buffer) {
   }
   metadata.digest_algorithm = index.digest_algorithm();
   metadata.raw_bytes = index.raw_bytes();
+  metadata.attributes = TextOf(index.attributes());
   for (const fb::MeshAxis* axis : *index.mesh()) {
     metadata.mesh.emplace_back(axis->name()->str(), axis->size());
   }

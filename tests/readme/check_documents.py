@@ -29,6 +29,7 @@ TABLES = {
     "spec/staged.md": "STG",
     "spec/series.md": "SER",
     "spec/fingerprint.md": "FPR",
+    "spec/attributes.md": "ATT",
     "spec/delta.md": "DLT",
 }
 

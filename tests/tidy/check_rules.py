@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Pages of feature bits, with rules of their own.
-FEATURES = ("spec/fingerprint.md", "spec/delta.md")
+FEATURES = ("spec/fingerprint.md", "spec/attributes.md", "spec/delta.md")
 RULE = re.compile(r"R-[A-Z]{3}-\d{2}")
 
 # Rules that no code reports, and why.

@@ -8,6 +8,7 @@ import sys
 
 from .content import checkpoint_digest
 from .directory import PathDirectory
+from .attributes import decode as decode_attributes
 from .fingerprint import text as fingerprint_text
 from .load import Checkpoint
 from .marker import read_marker
@@ -91,9 +92,16 @@ def _list(options):
     for name, tensor in checkpoint.tensors.items():
         end = f" {fingerprint_text(tensor.fingerprint)}" if tensor.fingerprint else ""
         print(f"tensor {json.dumps(name)} {dtype_name(tensor.dtype)} {list(tensor.shape)} {tensor.raw_bytes} bytes{end}")
+        _list_attributes("  ", tensor.attributes)
     for name, item in checkpoint.objects.items():
         print(f"object {json.dumps(name)} {item.media_type.decode()} {item.raw_bytes} bytes")
+    _list_attributes("", checkpoint.index.metadata.attributes)
     return 0
+
+
+def _list_attributes(indent, encoded):
+    for name, value in decode_attributes(encoded).items() if encoded else ():
+        print(f"{indent}attribute {json.dumps(name)} {json.dumps(value)}")
 
 
 def _cat(options):

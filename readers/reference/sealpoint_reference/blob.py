@@ -4,7 +4,7 @@
 import struct
 
 from . import metadata as rules_of_metadata
-from . import fingerprint, limits, schema
+from . import attributes, fingerprint, limits, schema
 from .directory import read_exactly
 from .header import HEADER_BYTES, check_blob_header, read_blob_header
 from .index import (DIGEST_BYTES, PAGE_BYTES, RECORD_BYTES, RECORDS_PER_GROUP, TRAILER_BYTES, read_metadata,
@@ -106,7 +106,7 @@ def read_header(directory, blob, index, trailer):
 
 
 def read_manifest(directory, blob, trailer, header):
-    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01; returns the metadata and its shards."""
+    """R-IDX-01, R-BLB-06 (the digest), R-IDX-02 to 22, R-FPR-01, R-ATT-01 to 05; returns the metadata and its shards."""
     name, at = blob.name, trailer.manifest_offset
     if trailer.manifest_length > min(limits.MANIFEST_SIZE_MAX_BYTES, limits.FLATBUFFER_SIZE_MAX_BYTES):
         raise Violation("R-IDX-01", f"a manifest of {trailer.manifest_length} bytes", name, at)
@@ -129,6 +129,7 @@ def read_manifest(directory, blob, trailer, header):
         raise metadata.violation("R-IDX-21", f"{len(shards)} shards, the trailer counts {trailer.shard_count}")
     rules_of_metadata.check_empty_objects(metadata)
     fingerprint.check_values(metadata)
+    attributes.check(metadata)
     return metadata, shards
 
 
@@ -149,11 +150,15 @@ def _placed(shards):
 
 
 def check_agreement(blob, index, metadata, shards):
-    """R-BLB-07."""
+    """R-BLB-07, then R-ATT-06."""
     if _placed(shards) != _placed(blob.shards):
         raise Violation("R-BLB-07", "the manifest's shards are not the index's", blob.name, metadata.position)
     if not set(map(_description, _empty_items(metadata))) <= set(map(_description, _empty_items(index))):
         raise Violation("R-BLB-07", "the manifest declares what the index does not have", blob.name, metadata.position)
+    pinned = {tensor.name: tensor.attributes for tensor in index.tensors}
+    for tensor in metadata.tensors:
+        if tensor.attributes != pinned[tensor.name]:
+            raise metadata.violation("R-ATT-06", "the attributes are not those of the index", tensor)
 
 
 def _empty_items(metadata):

@@ -108,6 +108,10 @@ class Elements:
     def __len__(self):
         return self._count
 
+    @property
+    def data(self):
+        return bytes(self._data)
+
     def decode(self):
         """Numbers as a list of numbers, structs as a list of tuples."""
         found = list(self._layout.iter_unpack(self._data))
@@ -156,6 +160,8 @@ class VectorOfOffsets:
 
 
 class Field:
+    """A field without a kind is one that the header of the file does not announce: an unknown one."""
+
     def __init__(self, name, kind, required=False, count_max=None):
         self.name, self.kind, self.required, self.count_max = name, kind, required, count_max
 
@@ -203,11 +209,12 @@ class Verifier:
         places = struct.unpack_from(f"<{size // 2 - 2}H", self.buffer, vtable + 4) if size > 4 else ()
         for number, field in enumerate(schema):
             place = places[number] if number < len(places) else 0
-            if place:
+            if place and field.kind:
                 self.verify_field(field, at + place, depth)
             elif field.required:
                 raise Malformed(f"no {field.name}", at)
-        if any(places[len(schema):]) and self.unknown is None and (schema.strict or not self.skips_unknown):
+        unknown = any(places[len(schema):]) or any(place for place, field in zip(places, schema) if not field.kind)
+        if unknown and self.unknown is None and (schema.strict or not self.skips_unknown):
             self.unknown = at
 
     def verify_field(self, field, at, depth):
@@ -226,6 +233,8 @@ class TableView:
         size = _U16.unpack_from(buffer, vtable)[0]
         self.at = at
         for number, field in enumerate(schema):
+            if not field.kind:
+                continue
             entry = 4 + 2 * number
             place = _U16.unpack_from(buffer, vtable + entry)[0] if entry < size else 0
             absent = 0 if isinstance(field.kind, Scalar) else None

@@ -4,7 +4,7 @@
 import itertools
 
 from . import metadata as rules_of_metadata
-from . import fingerprint, limits, schema
+from . import attributes, fingerprint, limits, schema
 from .metadata import Metadata, blob_shards, text_fault
 from .directory import read_exactly
 from .flatbuffer import Malformed, UnknownField, read_root
@@ -112,7 +112,7 @@ def _read_file(directory, marker):
 
 
 def _check_meaning(index):
-    """R-IDX-04 to 24, in the order of their numbers; then R-FPR-01, R-DLT-01 and R-DLT-02."""
+    """R-IDX-04 to 24, in the order of their numbers; then R-FPR-01, R-ATT-01 to 05, R-DLT-01 and R-DLT-02."""
     metadata = index.metadata
     _check_blob_counts(metadata)
     rules_of_metadata.check_counts(metadata)
@@ -140,6 +140,7 @@ def _check_meaning(index):
     if metadata.views.raw_bytes != raw_bytes:
         raise metadata.violation("R-IDX-23", f"raw bytes {metadata.views.raw_bytes} instead of {raw_bytes}")
     fingerprint.check_values(metadata)
+    attributes.check(metadata)
     _check_base(index)
 
 

@@ -43,11 +43,18 @@ class Item:
         return 1 << self.view.chunk_size_log2
 
 
+def encoded_attributes(view):
+    """The set of a table, or None: without compat bit 1 there is no such field, nor is there one in a manifest's root."""
+    found = getattr(view, "attributes", None)
+    return None if found is None else found.data
+
+
 class Tensor(Item):
     def __init__(self, view):
         super().__init__(view)
         self.dtype, self.element_size = view.dtype, view.element_size
         self.fingerprint = getattr(view, "fingerprint", None)  # without compat bit 0 there is no such field
+        self.attributes = encoded_attributes(view)
 
     @functools.cached_property
     def shape(self):
@@ -137,6 +144,7 @@ class Metadata:
     def __init__(self, root, file, position, is_manifest):
         self.file, self.position, self.is_manifest = file, position, is_manifest
         self.views = root
+        self.attributes = encoded_attributes(root)
 
     @functools.cached_property
     def tensors(self):

@@ -22,9 +22,11 @@ _OTHER_CODES = {
     "R-COD-01": "Unsupported",
     "R-DLT-03": "Incomplete",
     "R-DLT-08": "Unsupported",
+    "R-ATT-04": "Unsupported",
 }
 
-_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8, "FPR": 3, "DLT": 8}
+_LAST_OF_FAMILY = {"DIR": 5, "HDR": 10, "MRK": 9, "IDX": 24, "BLB": 9, "REC": 5, "CHK": 2, "COD": 8, "FPR": 3, "ATT": 6,
+                   "DLT": 8}
 _NOTES = ("R-DIR-03", "R-DIR-04")
 
 # Rule -> code of its violation; what is not listed above is Corrupt.

@@ -3,7 +3,7 @@
 
 from . import limits
 from .flatbuffer import Field, Scalar, Schema, String, Struct, Table, Vector, VectorOfOffsets
-from .registries import COMPAT_FINGERPRINTS, INCOMPAT_DELTAS
+from .registries import COMPAT_ATTRIBUTES, COMPAT_FINGERPRINTS, INCOMPAT_DELTAS
 
 _BITS128 = Struct("16s", 1)
 _SHARD_REF = Struct("II", 4)
@@ -60,9 +60,6 @@ PROVENANCE_ENTRY = Schema([
     Field("value", String(), required=True),
 ])
 
-# The field of spec/fingerprint.md.
-TENSOR_WITH_FINGERPRINT = Schema(TENSOR + [Field("fingerprint", Struct("QQ", 1))])
-
 _INDEX_FIELDS = [
     Field("blobs", VectorOfOffsets(Table(BLOB)), required=True),
     Field("digest_algorithm", Scalar("H")),
@@ -79,7 +76,6 @@ BASE = Schema([
     Field("step", Scalar("Q")),
     Field("depth", Scalar("I")),
 ])
-_DELTA_FIELDS = [Field("base", Table(BASE))]
 
 INDEX_IDENTIFIER = b"SPIX"
 MANIFEST_IDENTIFIER = b"SPMF"
@@ -87,10 +83,12 @@ MANIFEST_IDENTIFIER = b"SPMF"
 
 def root(identifier, compat, incompat):
     """The root table of an index or a manifest, in a file whose header has these masks."""
-    tensor = TENSOR_WITH_FINGERPRINT if compat & COMPAT_FINGERPRINTS else TENSOR
+    fingerprint = Struct("QQ", 1) if compat & COMPAT_FINGERPRINTS else None
+    attributes = Vector("B") if compat & COMPAT_ATTRIBUTES else None
+    base = Table(BASE) if incompat & INCOMPAT_DELTAS else None
+    tensor = Schema(TENSOR + [Field("fingerprint", fingerprint), Field("attributes", attributes)])
     return Schema([
         Field("tensors", VectorOfOffsets(Table(tensor)), required=True),
         Field("objects", VectorOfOffsets(Table(OBJECT)), required=True),
-        *(_INDEX_FIELDS if identifier == INDEX_IDENTIFIER else ()),
-        *(_DELTA_FIELDS if identifier == INDEX_IDENTIFIER and incompat & INCOMPAT_DELTAS else ()),
+        *((*_INDEX_FIELDS, Field("base", base), Field("attributes", attributes)) if identifier == INDEX_IDENTIFIER else ()),
     ])

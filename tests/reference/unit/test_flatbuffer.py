@@ -9,7 +9,7 @@ from encode import List, Table, Text, Vector
 from sealpoint_reference import flatbuffer, schema
 
 TENSOR = 0
-MANIFEST = schema.root(b"SPMF", 0)
+MANIFEST = schema.root(b"SPMF", 0, 0)
 
 
 def manifest(change=None):

@@ -30,6 +30,7 @@ struct ManifestTensor {
   std::vector<std::string> placement{};
   std::vector<ManifestShard> shards{};  // any order
   Fingerprint fingerprint{};
+  Attributes attributes{};
 };
 
 // The manifest of these tensors and objects, of which each is there once.
@@ -44,7 +45,8 @@ inline Bytes EncodeManifest(const std::vector<ManifestTensor>& tensors,
                                             .element_size = tensor.element_size,
                                             .chunk_size = tensor.chunk_size,
                                             .shape = tensor.shape,
-                                            .placement = tensor.placement});
+                                            .placement = tensor.placement,
+                                            .attributes = tensor.attributes.encoded()});
     builder.AddTensor(number);
     for (const ManifestShard& shard : tensor.shards) {
       builder.AddShard(number, shard.region, shard.first_record);

@@ -24,6 +24,7 @@ class HostileEncoder {
     const auto provenance = AddProvenance();
     flatbuffers::Offset<fb::Base> base;
     if (metadata_.base) base = AddBase(*metadata_.base);
+    const auto attributes = AddAttributes(metadata_.attributes);
     fb::IndexBuilder index(fbb_);
     index.add_tensors(tensors);
     index.add_objects(objects);
@@ -33,6 +34,7 @@ class HostileEncoder {
     index.add_mesh(mesh);
     index.add_provenance(provenance);
     index.add_base(base);
+    index.add_attributes(attributes);
     AddUnknown(UnknownField::kRoot, fb::Index::VT_PROVENANCE);
     fbb_.Finish(index.Finish(), "SPIX");
     return Take();
@@ -59,6 +61,12 @@ class HostileEncoder {
   Bytes Take() const {
     const auto bytes = std::as_bytes(std::span(fbb_.GetBufferPointer(), fbb_.GetSize()));
     return Bytes(bytes.begin(), bytes.end());
+  }
+
+  flatbuffers::Offset<flatbuffers::Vector<std::uint8_t>> AddAttributes(
+      const std::optional<std::string>& set) {
+    if (!set) return 0;
+    return fbb_.CreateVector(reinterpret_cast<const std::uint8_t*>(set->data()), set->size());
   }
 
   flatbuffers::Offset<fb::Grid> AddGrid(const HostileGrid& grid) {
@@ -100,6 +108,7 @@ class HostileEncoder {
     const auto shards = fbb_.CreateVectorOfStructs(refs);
     flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>> placement;
     if (!tensor.placement.empty()) placement = fbb_.CreateVectorOfStrings(tensor.placement);
+    const auto attributes = AddAttributes(tensor.attributes);
     fb::TensorBuilder builder(fbb_);
     builder.add_name(name);
     builder.add_shape(shape);
@@ -114,6 +123,7 @@ class HostileEncoder {
       const auto bits = std::bit_cast<fb::Bits128>(*tensor.fingerprint);
       builder.add_fingerprint(&bits);
     }
+    builder.add_attributes(attributes);
     AddUnknown(UnknownField::kTensor, fb::Tensor::VT_PLACEMENT);
     return builder.Finish();
   }

@@ -45,6 +45,7 @@ struct HostileTensor {
   std::uint8_t chunk_size_log2 = 12;
   std::vector<std::string> placement;
   std::optional<std::array<std::uint64_t, 2>> fingerprint;
+  std::optional<std::string> attributes;
 };
 
 struct HostileObject {
@@ -93,6 +94,7 @@ struct HostileMetadata {
   std::vector<std::pair<std::string, std::string>> provenance;
   std::vector<UnknownField> unknown_fields;
   std::optional<HostileBase> base;
+  std::optional<std::string> attributes;
 };
 
 Bytes EncodeHostileIndex(const HostileMetadata& metadata);

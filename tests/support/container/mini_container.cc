@@ -27,8 +27,15 @@ void Call(const Hook& hook, Args&... args) {
   if (hook) hook(args...);
 }
 
+std::uint64_t AttributeFeature(const std::vector<MiniTensor>& tensors) {
+  const bool has = std::ranges::any_of(
+      tensors, [](const MiniTensor& tensor) { return !tensor.attributes.empty(); });
+  return has ? format::kAttributeFeature : 0;
+}
+
 format::FeatureMasks FeaturesOf(const MiniSpec& spec) {
-  return {.compat = spec.has_fingerprints ? format::kFingerprintFeature : 0,
+  return {.compat = (spec.has_fingerprints ? format::kFingerprintFeature : 0) |
+                    AttributeFeature(spec.tensors),
           .incompat = spec.base ? format::kDeltaFeatures : 0};
 }
 
@@ -121,7 +128,8 @@ void AppendTensor(const MiniSpec& spec, std::map<int, Draft>& drafts, const Mini
                                    .chunk_size = tensor.chunk_size,
                                    .shape = tensor.shape,
                                    .placement = tensor.placement,
-                                   .shards = {}};
+                                   .shards = {},
+                                   .attributes = tensor.attributes};
   for (const MiniShard& shard : tensor.shards) {
     SEALPOINT_CHECK(shard.bytes.size() == shard.region.element_count() * element_size);
     const std::uint32_t first = AppendShard(DraftOf(drafts, shard.blob), rule, shard.bytes);
@@ -159,9 +167,11 @@ Bytes EncodeRecords(const std::vector<ChunkRecord>& records) {
   return bytes;
 }
 
-Metadata DecodeGoodManifest(Bytes bytes, Metadata::ManifestCounts counts, bool has_fingerprints) {
+Metadata DecodeGoodManifest(Bytes bytes, Metadata::ManifestCounts counts, bool has_fingerprints,
+                            bool has_attributes) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
-  return Metadata::DecodeManifest(owner, *owner, counts, {}, {.fingerprints = has_fingerprints})
+  return Metadata::DecodeManifest(owner, *owner, counts, {},
+                                  {.fingerprints = has_fingerprints, .attributes = has_attributes})
       .value();
 }
 
@@ -214,7 +224,7 @@ FinishedBlob FinishBlob(const MiniSpec& spec, Draft& draft, Bytes& file) {
       spec.has_fingerprints && (header.features.compat & format::kFingerprintFeature) != 0;
   Metadata good_manifest =
       DecodeGoodManifest(EncodeManifest(draft.tensors, draft.objects, has_fingerprints),
-                         good_counts, has_fingerprints);
+                         good_counts, has_fingerprints, AttributeFeature(spec.tensors) != 0);
   const Bytes manifest = EncodeStoredManifest(hooks, draft, has_fingerprints);
 
   const auto record_count = static_cast<std::uint32_t>(draft.blob.records.size());
@@ -259,7 +269,8 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
                                                  {.created_unix_ns = spec.created_unix_ns,
                                                   .mesh = spec.mesh,
                                                   .provenance = spec.provenance,
-                                                  .base = spec.base},
+                                                  .base = spec.base,
+                                                  .attributes = spec.attributes},
                                                  {})
                      .value();
   Call(spec.hooks.index_bytes, buffer);
@@ -268,6 +279,7 @@ Bytes EncodeIndexFile(const MiniSpec& spec, const std::vector<FinishedBlob>& blo
                             .id = spec.attempt,
                             .attempt = spec.attempt,
                             .step = spec.step};
+  if (!spec.attributes.empty()) header.features.compat |= format::kAttributeFeature;
   Call(spec.hooks.index_header, header);
   Bytes file(format::kHeaderSize);
   format::EncodeHeader(header, file);
@@ -305,6 +317,7 @@ MiniContainer BuildMini(const MiniSpec& spec) {
                         .index_digest = ComputeDigest(index),
                         .blob_count = blobs.size(),
                         .total_bytes = total_bytes};
+  if (!spec.attributes.empty()) marker.features.compat |= format::kAttributeFeature;
   Call(spec.hooks.marker, marker);
   const format::MarkerBytes bytes = format::EncodeMarker(marker);
   container.files["COMMIT"] = Bytes(bytes.begin(), bytes.end());

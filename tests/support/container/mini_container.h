@@ -16,6 +16,7 @@
 #include "lib/format/marker.h"
 #include "lib/format/trailer.h"
 #include "lib/metadata/metadata.h"
+#include "sealpoint/attributes.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/id.h"
@@ -44,6 +45,7 @@ struct MiniTensor {
   std::uint64_t chunk_size = 4096;
   Codec codec = Codec::kNone;
   std::vector<std::string> placement;
+  Attributes attributes{};
   std::vector<MiniShard> shards;
 };
 
@@ -88,6 +90,7 @@ struct MiniSpec {
   std::vector<std::pair<std::string, std::uint32_t>> mesh;
   std::vector<std::pair<std::string, std::string>> provenance;
   std::optional<BaseRef> base{};  // of a delta; no chunk is stored as changes
+  Attributes attributes{};
   bool has_fingerprints = false;  // a hook may clear the bit of a blob, which then has none
   MiniHooks hooks;
 

@@ -28,6 +28,7 @@ class AnotherCheckpoint final : public Checkpoint {
   std::uint64_t raw_bytes() const override { std::abort(); }
   std::vector<std::pair<std::string, std::uint32_t>> mesh() const override { std::abort(); }
   std::vector<std::pair<std::string, std::string>> provenance() const override { std::abort(); }
+  Attributes attributes() const override { std::abort(); }
   std::vector<BlobInfo> blobs() const override { std::abort(); }
   std::optional<BaseRef> base() const override { return {}; }
   BaseRef as_base() const override { return {}; }

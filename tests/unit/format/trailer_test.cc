@@ -189,7 +189,7 @@ TEST(Trailer, DoesNotSupportANonZeroReservedByte) {
 TEST(Trailer, AnUnknownCompatFeatureOfTheBlobMayHaveTheExtension) {
   for (std::size_t offset = 224; offset < 240; ++offset) {
     const Trailer trailer = DecodeTrailer(With(offset, std::uint8_t{1})).value();
-    EXPECT_TRUE(CheckExtension(trailer, {.compat = 2, .incompat = 0}).ok()) << offset;
+    EXPECT_TRUE(CheckExtension(trailer, {.compat = 4, .incompat = 0}).ok()) << offset;
     EXPECT_THAT(CheckExtension(trailer, {}), BreaksRule(Code::kUnsupported, "R-HDR-06", 224));
   }
   EXPECT_TRUE(CheckExtension(DecodeTrailer(EncodeTrailer(Example())).value(), {}).ok());

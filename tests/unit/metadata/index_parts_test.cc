@@ -278,6 +278,7 @@ Status DecodeEntry(const Numbers& boxes, const Numbers& runs) {
   out.PutAll(Numbers{1, 1, 12});  // dtype, element size, logarithm of the chunk size
   out.PutAll(Numbers{0, 0, 0});   // no fingerprint
   out.Put(Numbers{8, 8});         // the shape
+  out.Put("");                    // no attributes
   out.PutAll(Numbers{0, 0});      // texts of the placement, the blob
   out.Put(boxes);
   out.Put(runs);

@@ -182,13 +182,15 @@ TEST(MetadataRules, R_IDX_03_AnnouncedFieldIsSkippedOutsideOfGeometry) {
 
 TEST(MetadataRules, R_IDX_03_AnUnknownCompatBitAnnouncesFields) {
   EXPECT_FALSE(AnnouncedBy({.compat = 0, .incompat = 0}).unknown);
-  EXPECT_FALSE(AnnouncedBy({.compat = 1, .incompat = 0}).unknown);
-  EXPECT_TRUE(AnnouncedBy({.compat = 3, .incompat = 0}).fingerprints);
-  for (const int bit : {1, 5, 63}) {
+  EXPECT_FALSE(AnnouncedBy({.compat = 3, .incompat = 0}).unknown);
+  EXPECT_TRUE(AnnouncedBy({.compat = 5, .incompat = 0}).fingerprints);
+  EXPECT_TRUE(AnnouncedBy({.compat = 6, .incompat = 0}).attributes);
+  for (const int bit : {2, 5, 63}) {
     const AnnouncedFields announced =
         AnnouncedBy({.compat = std::uint64_t{1} << bit, .incompat = 0});
     EXPECT_TRUE(announced.unknown);
     EXPECT_FALSE(announced.fingerprints);
+    EXPECT_FALSE(announced.attributes);
   }
 }
 

@@ -89,7 +89,7 @@ TEST_F(BlobViolations, HeaderWithoutAttemptIsFine) {
 TEST_F(BlobViolations, CompatFeatureThatTheIndexDoesNotHave) {
   MiniHooks hooks;
   hooks.blob_header = [](int blob, format::FileHeader& header) {
-    if (blob == 0) header.features.compat = 2;
+    if (blob == 0) header.features.compat = 4;
   };
   ExpectOne(hooks, Code::kCorrupt, "R-HDR-09", 24);
 }
