@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/bytes.h"
 #include "sealpoint/dtype.h"
 #include "sealpoint/engine.h"
@@ -48,6 +49,9 @@ struct TensorSpec {
   std::string group{};
   // Placement of the tensor on the writer's mesh. Stored only as provenance.
   std::vector<std::string> placement{};
+  // Named values, such as a unit or the names of the dimensions. They do not affect the stored
+  // bytes of the tensor. Readers of release 1.0.0 ignore attributes.
+  Attributes attributes{};
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 

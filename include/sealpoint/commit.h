@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/blob_writer.h"
 #include "sealpoint/export.h"
 #include "sealpoint/id.h"
@@ -27,6 +28,7 @@ struct CommitOptions {
   std::uint64_t step = kNoStep;
   std::optional<ParentRef> parent{};
   MeshAxes mesh{};              // stored as provenance only
+  Attributes attributes{};      // of the checkpoint
   ProvenanceList provenance{};  // keys are unique and do not begin with "sealpoint.", which is
                                 // reserved; values are UTF-8
   // Allow a checkpoint without tensors and objects. If false, Commit returns InvalidArgument for an

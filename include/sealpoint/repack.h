@@ -91,9 +91,9 @@ struct CopyOptions {
 //
 // If the options set at least one of these values, the result is a new attempt with the selected
 // content. The new attempt has the source's position in a series: step, parent, sequence, mesh,
-// placements and provenance are copied from the source. `repack.from` (the attempt id of the
-// source) and `repack.how` are added to the provenance. The creation time is new, and KEEP files
-// are not copied. A tensor that fits into memory becomes one shard; a larger tensor keeps its
+// placements, attributes and provenance are copied from the source. `repack.from` (the attempt id
+// of the source) and `repack.how` are added to the provenance. The creation time is new, and KEEP
+// files are not copied. A tensor that fits into memory becomes one shard; a larger tensor keeps its
 // shards, which are split if they do not fit into memory. Two checkpoints at the same position are
 // a fork (R-SER-15), so copy into a different series, or delete the source.
 //
@@ -135,8 +135,8 @@ struct MergeOptions {
   Accumulate accumulate = Accumulate::kF32;
   Objects objects = Objects::kEqual;
   // Metadata of the new checkpoint. If no step is set, the new checkpoint has the step of the first
-  // source. `repack.from` (the attempt ids of the sources, separated by commas) and `repack.how`
-  // are added to the provenance.
+  // source, and likewise its attributes. `repack.from` (the attempt ids of the sources, separated
+  // by commas) and `repack.how` are added to the provenance.
   CommitOptions commit{};
   RepackOptions repack{};
 };
@@ -161,7 +161,8 @@ struct RepairOptions {
   std::shared_ptr<Storage> to_storage{};    // DefaultStorage() if null
   // If true and no location has the index that the marker pins, rebuild the index from the blob
   // manifests. Blob count and total size must match the marker. The result is then a new attempt at
-  // the damaged checkpoint's position in its series. The new attempt has no mesh and no provenance.
+  // the damaged checkpoint's position in its series. The new attempt has no mesh, no provenance
+  // and no attributes of its own; those of tensors stay.
   bool rebuild_index = false;
   int threads = kThreadsAuto;  // copy threads; kThreadsAuto: 2
   // Maximum payload in memory for all threads together; at least 4 KiB per thread.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/commit.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
@@ -139,6 +140,7 @@ struct SaveOptions {
   std::uint64_t step = kNoStep;  // required in a series
   MeshAxes mesh{};
   ProvenanceList provenance{};  // only rank 0's list is stored
+  Attributes attributes{};      // of the checkpoint; only rank 0's are stored
   // Allows a checkpoint without tensors and objects; see CommitOptions. Must be the same on all
   // ranks.
   bool allow_empty = false;

@@ -94,6 +94,7 @@ CommitOptions CommitOf(const Sources& sources, const CopyOptions& options) {
   CommitOptions commit{
       .step = source.step(),
       .mesh = source.mesh(),
+      .attributes = source.attributes(),
       .provenance = WithOrigin(source.provenance(), sources, DescribeCopy(options, source)),
       .allow_empty = source.tensor_count() + source.object_count() == 0,
       .limits = options.repack.limits};

@@ -167,6 +167,7 @@ Result<RepackReport> MergeCheckpoints(const std::vector<std::string>& sources,
   SEALPOINT_RETURN_IF_ERROR(merging.ChooseTensors());
   SEALPOINT_RETURN_IF_ERROR(merging.ChooseObjects());
   if (job.commit.step == kNoStep) job.commit.step = job.sources.front()->step();
+  if (job.commit.attributes.empty()) job.commit.attributes = job.sources.front()->attributes();
   job.commit.provenance = internal::repack::WithOrigin(options.commit.provenance, job.sources,
                                                        internal::repack::DescribeMerge(options));
   return internal::repack::Rewrite(std::move(job), to, options.repack);

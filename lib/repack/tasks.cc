@@ -91,7 +91,8 @@ Result<TensorSpec> SpecOf(const Checkpoint& source, const TensorInfo& tensor,
                   .element_size = tensor.element_size,
                   .chunk_size_bytes = tensor.chunk_size_bytes,
                   .codec_level = options.codec_level,
-                  .placement = tensor.placement};
+                  .placement = tensor.placement,
+                  .attributes = tensor.attributes};
   if (options.chunk_size_bytes != 0) spec.chunk_size_bytes = options.chunk_size_bytes;
   if (options.codec) {
     spec.codec = *options.codec;

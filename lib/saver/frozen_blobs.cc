@@ -32,7 +32,8 @@ using BlobUses = std::map<std::uint32_t, BlobUse>;
 bool IsStoredAs(const metadata::TensorView& stored, const TensorSpec& tensor) {
   return stored.dtype() == tensor.dtype && stored.element_size() == writer::ElementSize(tensor) &&
          stored.shape() == tensor.shape && stored.chunk_size() == tensor.chunk_size_bytes &&
-         stored.placement() == tensor.placement;
+         stored.placement() == tensor.placement &&
+         stored.attributes() == tensor.attributes.encoded();
 }
 
 // The stored shards that have elements of `region`, in its order; nothing if one is of another box.
@@ -137,6 +138,7 @@ Digest FrozenGroup::ComputeKey() const {
     out.PutAll(shard.tensor.shape);
     out.Put(std::uint64_t{shard.tensor.placement.size()});
     for (const std::string& label : shard.tensor.placement) out.Put(label);
+    out.Put(shard.tensor.attributes.encoded());
     out.PutAll(shard.region.box.offset);
     out.PutAll(shard.region.box.extent);
     out.PutAll(std::array{shard.region.run.begin, shard.region.run.end});

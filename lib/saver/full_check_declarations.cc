@@ -89,6 +89,11 @@ Status CheckSameTensor(const Holding& first, const Holding& other) {
   if (a.chunk_size_bytes != b.chunk_size_bytes) return differ("chunk sizes");
   if (a.stored_cuts != b.stored_cuts) return differ("stored cuts");
   if (a.placement != b.placement) return differ("placements");
+  if (a.attributes != b.attributes) {
+    return RuleError(Code::kInvalidArgument, "R-ATT-07", "ranks ", first.rank, " and ", other.rank,
+                     " declare different attributes")
+        .AtRank(other.rank, "");
+  }
   return {};
 }
 

@@ -233,6 +233,7 @@ Result<CommitInfo> SaveRun::CommitOnRoot(std::vector<Bytes> gathered) {
                        .step = save_.options.step,
                        .parent = attempt().parent,
                        .mesh = save_.options.mesh,
+                       .attributes = save_.options.attributes,
                        .provenance = save_.options.provenance,
                        .limits = save_.saver.limits,
                        .reuses_blobs = MayLink(save_.saver)};

@@ -17,7 +17,8 @@ writer::ExpectedState ExpectedOf(const SaverOptions& options, const SavePlan& pl
                                  const Sources& sources, bool has_base) {
   const writer::DeclarationSummary& summary = InternalAccess::SummaryOf(sources.declaration());
   writer::ExpectedState expected{.bytes = plan.tensor_bytes,
-                                 .checks_copies = options.check_device_copies};
+                                 .checks_copies = options.check_device_copies,
+                                 .has_attributes = summary.has_attributes()};
   for (const PlannedShard& shard : plan.shards) {
     const MemoryView& view = *sources.tensors()[shard.slot];
     const TensorSpec& kind = summary.held(shard.slot).kind;

@@ -30,7 +30,8 @@ Result<std::unique_ptr<BlobFile>> BlobFile::Create(const BlobStream::Context& co
                                                    Directory& directory,
                                                    std::uint64_t part_size_bytes,
                                                    const BlobWriterOptions& options) {
-  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header, BlobStream::MakeHeader(options));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
+                             BlobStream::MakeHeader(context, options));
   // Before the file: without a permit nothing is left in the directory.
   SEALPOINT_RETURN_IF_ERROR(context.engine.TakeBlobPermit(part_size_bytes, context.drain));
   BlobPermit permit(&context.engine, {part_size_bytes});

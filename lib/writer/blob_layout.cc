@@ -48,7 +48,8 @@ std::uint64_t BlobLayout::projected_size() const {
 
 std::uint64_t BlobLayout::RoomToDeclare(const metadata::TensorAttributes& tensor) {
   std::uint64_t room = format::kLargeShardAlignment + 2 * kManifestEntrySize +
-                       2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name);
+                       2 * kManifestDimensionSize * tensor.shape.size() + RoomForText(tensor.name) +
+                       RoomForText(tensor.attributes);
   for (const std::string& text : tensor.placement) room += RoomForText(text);
   return room;
 }

@@ -7,11 +7,13 @@
 
 namespace sealpoint::internal::writer {
 
-Result<format::FileHeader> BlobStream::MakeHeader(const BlobWriterOptions& options) {
+Result<format::FileHeader> BlobStream::MakeHeader(const Context& context,
+                                                  const BlobWriterOptions& options) {
   SEALPOINT_ASSIGN_OR_RETURN(const BlobId id, BlobId::Random());
   return format::FileHeader{
       .kind = format::FileKind::kBlob,
-      .features = {.compat = options.fingerprints ? format::kFingerprintFeature : 0,
+      .features = {.compat = (options.fingerprints ? format::kFingerprintFeature : 0) |
+                             (context.has_attributes ? format::kAttributeFeature : 0),
                    .incompat = options.has_base ? format::kDeltaFeatures : 0},
       .id = id,
       .attempt = options.attempt,
@@ -21,6 +23,7 @@ Result<format::FileHeader> BlobStream::MakeHeader(const BlobWriterOptions& optio
 BlobStream::BlobStream(const Context& context, const format::FileHeader& header,
                        transfer::StreamTarget target)
     : target_(target),
+      announces_attributes_((header.features.compat & format::kAttributeFeature) != 0),
       layout_(header, context.tensors),
       stream_(*context.engine.pool, *context.engine.io),
       intakes_({.engine = context.engine,

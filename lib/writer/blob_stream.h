@@ -35,12 +35,14 @@ class BlobStream {
     pipeline::EngineParts& engine;
     device::DeviceCopies& copies;
     const metadata::TensorTable& tensors;
-    bool checks_copies = false;  // see IntakeContext
+    bool checks_copies = false;   // see IntakeContext
+    bool has_attributes = false;  // the header announces attributes
     // See FileStream.
     std::function<Result<bool>()> drain{};
   };
   // A header with a fresh id.
-  static Result<format::FileHeader> MakeHeader(const BlobWriterOptions& options);
+  static Result<format::FileHeader> MakeHeader(const Context& context,
+                                               const BlobWriterOptions& options);
 
   // Into `file`, which outlives it.
   static Result<std::unique_ptr<BlobStream>> Create(const Context& context,
@@ -55,6 +57,7 @@ class BlobStream {
 
   BlobId id() const { return layout_.id(); }
   std::uint64_t projected_size() const { return layout_.projected_size(); }
+  bool announces_attributes() const { return announces_attributes_; }
   transfer::StreamTarget target() const { return target_; }  // as it was created
 
   // Appends a shard of a tensor of the table, the next raw_size bytes of `source`, and declares it.
@@ -86,6 +89,7 @@ class BlobStream {
                                     const transfer::ShardEncoding& encoding);
 
   const transfer::StreamTarget target_;
+  const bool announces_attributes_;
   BlobLayout layout_;
   pipeline::FileStream stream_;
   transfer::IntakeSet intakes_;

@@ -30,8 +30,10 @@ std::uint64_t NowUnixNs() {
 }
 
 metadata::IndexAttributes AttributesOf(const CommitOptions& options, const PinnedBase* base) {
-  metadata::IndexAttributes attributes{
-      .created_unix_ns = NowUnixNs(), .mesh = options.mesh, .provenance = options.provenance};
+  metadata::IndexAttributes attributes{.created_unix_ns = NowUnixNs(),
+                                       .mesh = options.mesh,
+                                       .provenance = options.provenance,
+                                       .attributes = options.attributes};
   if (base != nullptr) attributes.base = base->ref();
   attributes.provenance.emplace_back("sealpoint.writer", StrCat("sealpoint ", VersionString()));
   return attributes;
@@ -51,9 +53,12 @@ Status CheckAttempts(const CommitOptions& options, std::span<const CommittedBlob
 }
 
 // R-HDR-09.
-Result<format::FeatureMasks> FeaturesOf(std::span<const CommittedBlob> blobs,
+Result<format::FeatureMasks> FeaturesOf(const CommitOptions& options,
+                                        std::span<const CommittedBlob> blobs,
                                         const PinnedBase* base) {
-  format::FeatureMasks features{.incompat = base != nullptr ? format::kDeltaFeatures : 0};
+  format::FeatureMasks features{
+      .compat = options.attributes.empty() ? 0 : format::kAttributeFeature,
+      .incompat = base != nullptr ? format::kDeltaFeatures : 0};
   for (const CommittedBlob& blob : blobs) {
     features.compat |= blob.features.compat;
     if ((blob.features.incompat & ~features.incompat) == 0) continue;
@@ -70,7 +75,7 @@ Result<std::shared_ptr<const Bytes>> BuildIndexFile(const CommitOptions& options
                                                     const PinnedBase* base) {
   SEALPOINT_RETURN_IF_ERROR(CheckAttempts(options, blobs));
   SEALPOINT_ASSIGN_OR_RETURN(const Bytes buffer, make_index(AttributesOf(options, base)));
-  SEALPOINT_ASSIGN_OR_RETURN(const format::FeatureMasks features, FeaturesOf(blobs, base));
+  SEALPOINT_ASSIGN_OR_RETURN(const format::FeatureMasks features, FeaturesOf(options, blobs, base));
   auto file = std::make_shared<Bytes>(format::kHeaderSize + buffer.size());
   std::copy(buffer.begin(), buffer.end(), file->begin() + format::kHeaderSize);
   format::EncodeHeader({.kind = format::FileKind::kIndex,

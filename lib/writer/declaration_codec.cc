@@ -37,6 +37,7 @@ void EncodeTensorSpec(const DeclaredView& held, WireWriter& out) {
   out.Put(static_cast<std::uint64_t>(std::int64_t{held.kind.codec_level}));
   EncodeNumbers(held.kind.stored_cuts, out);
   out.Put(held.kind.group);
+  out.Put(held.kind.attributes.encoded());
   out.Put(std::uint64_t{held.kind.placement.size()});
   for (const std::string& text : held.kind.placement) out.Put(text);
 }
@@ -52,6 +53,8 @@ Result<TensorSpec> DecodeTensorSpec(WireReader& in) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t codec_level, in.Number());
   SEALPOINT_ASSIGN_OR_RETURN(tensor.stored_cuts, in.Numbers());
   SEALPOINT_ASSIGN_OR_RETURN(tensor.group, in.Text());
+  SEALPOINT_ASSIGN_OR_RETURN(const ByteSpan attributes, in.Span());
+  SEALPOINT_ASSIGN_OR_RETURN(tensor.attributes, Attributes::Decode(AsText(attributes)));
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint64_t placement_count, in.Number());
   for (std::uint64_t i = 0; i < placement_count; ++i) {
     SEALPOINT_ASSIGN_OR_RETURN(std::string text, in.Text());

@@ -36,6 +36,8 @@ Hash HashSpec(const Hash& name, const TensorSpec& tensor) {
   for (const std::string& rule : tensor.placement) {
     for (const std::uint64_t lane : HashText(rule)) Append(spec, lane);
   }
+  if (tensor.attributes.empty()) return spec;
+  for (const std::uint64_t lane : HashText(tensor.attributes.encoded())) Append(spec, lane);
   return spec;
 }
 

@@ -79,6 +79,7 @@ class DeclarationSummary {
     return blob_groups_;
   }
   bool has_stored_cuts() const { return tensors_.has_stored_cuts(); }
+  bool has_attributes() const { return tensors_.has_attributes(); }
   // The result of compute(), which is called once until the next AddSlot or AddObject. Thread-safe.
   template <typename Compute>
   Digest KeepDigest(const Compute& compute) const {

@@ -11,7 +11,7 @@ namespace {
 // All of a tensor but its name and its shape.
 auto KindParts(const TensorSpec& spec) {
   return std::tie(spec.dtype, spec.element_size, spec.chunk_size_bytes, spec.codec,
-                  spec.codec_level, spec.stored_cuts, spec.group, spec.placement);
+                  spec.codec_level, spec.stored_cuts, spec.group, spec.placement, spec.attributes);
 }
 
 }  // namespace
@@ -44,6 +44,7 @@ void DeclaredView::CopyTo(TensorSpec& spec) const {
   spec.stored_cuts = kind.stored_cuts;
   spec.group = kind.group;
   spec.placement = kind.placement;
+  spec.attributes = kind.attributes;
 }
 
 DeclaredTensor DeclaredView::ToDeclaredTensor() const {

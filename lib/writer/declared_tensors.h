@@ -61,6 +61,10 @@ class DeclaredTensorTable {
     return std::ranges::any_of(kinds_,
                                [](const TensorSpec* kind) { return !kind->stored_cuts.empty(); });
   }
+  bool has_attributes() const {
+    return std::ranges::any_of(kinds_,
+                               [](const TensorSpec* kind) { return !kind->attributes.empty(); });
+  }
   // Without replicas.
   DeclaredView operator[](std::size_t slot) const;
   std::string_view name(std::size_t slot) const {

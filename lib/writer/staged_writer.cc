@@ -26,9 +26,10 @@ StagedWriter::~StagedWriter() {
 }
 
 Result<StateWriter::OpenedBlob> StagedWriter::OpenBlob() {
+  const BlobStream::Context context = BlobContext();
   SEALPOINT_ASSIGN_OR_RETURN(const format::FileHeader header,
-                             BlobStream::MakeHeader(core_->options));
-  SEALPOINT_ASSIGN_OR_RETURN(auto blob, BlobStream::CreateStaged(BlobContext(), header));
+                             BlobStream::MakeHeader(context, core_->options));
+  SEALPOINT_ASSIGN_OR_RETURN(auto blob, BlobStream::CreateStaged(context, header));
   blobs_.push_back(std::move(blob));
   return OpenedBlob{.number = blobs_.size() - 1, .stream = blobs_.back().get()};
 }

@@ -35,6 +35,7 @@ BlobStream::Context StateWriter::BlobContext() const {
           .copies = core_->copies,
           .tensors = *core_->tensors,
           .checks_copies = core_->checks_copies,
+          .has_attributes = core_->has_attributes,
           // Waits for some bytes of any blob that are under way, and hashes them.
           .drain = [core = core_.get()]() -> Result<bool> {
             for (const auto& [group, blob] : core->open) {
@@ -111,6 +112,7 @@ Status StateWriter::AddBoxes(const TensorSpec& tensor, const Region& region,
 
 Status StateWriter::AddState(const State& state) {
   core_->checks_copies = state.expected.checks_copies;
+  core_->has_attributes = state.expected.has_attributes;
   is_adding_state_ = true;
   SEALPOINT_RETURN_IF_ERROR(Run([&] {
     return state.for_each_shard([this](const TensorSpec& tensor, const Region& region,
@@ -150,8 +152,11 @@ Result<std::uint32_t> StateWriter::NumberOf(const TensorSpec& tensor) {
   if (before.chunk_size != now.chunk_size) {
     return differs("chunk size", now.chunk_size, before.chunk_size);
   }
-  if (std::ranges::equal(before.placement, now.placement)) return *number;
-  return InvalidArgument("placement differs from the one with which the tensor was first added")
+  const bool is_placed_alike = std::ranges::equal(before.placement, now.placement);
+  if (is_placed_alike && before.attributes == now.attributes) return *number;
+  return InvalidArgument(
+             is_placed_alike ? "attributes differ from those" : "placement differs from the one",
+             " with which the tensor was first added")
       .AtTensor(tensor.name);
 }
 
@@ -185,7 +190,8 @@ Status StateWriter::AddChecked(const TensorSpec& tensor, const Region& region,
       encoding.tensor = number;
     }
     const std::uint64_t room = to_declare + BlobLayout::RoomForBytes(encoding);
-    SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
+    SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob,
+                               BlobWithRoom(tensor.group, room, !tensor.attributes.empty()));
     SEALPOINT_RETURN_IF_ERROR(blob->AddShard(number, piece, reader, encoding));
     Progress(encoding.raw_size);
   }
@@ -206,7 +212,8 @@ Status StateWriter::AddEmptyTensor(const TensorSpec& tensor) {
 Status StateWriter::DeclareEmpty(const TensorSpec& tensor) {
   SEALPOINT_ASSIGN_OR_RETURN(const std::uint32_t number, NumberOf(tensor));
   const std::uint64_t room = BlobLayout::RoomToDeclare(AttributesOf(tensor));
-  SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob, BlobWithRoom(tensor.group, room));
+  SEALPOINT_ASSIGN_OR_RETURN(BlobStream* const blob,
+                             BlobWithRoom(tensor.group, room, !tensor.attributes.empty()));
   blob->AddEmptyTensor(number);
   return {};
 }
@@ -235,11 +242,14 @@ Status StateWriter::AddNamedObject(const ObjectSpec& object, ByteSpan bytes) {
   });
 }
 
-Result<BlobStream*> StateWriter::BlobWithRoom(const std::string& group, std::uint64_t room) {
+Result<BlobStream*> StateWriter::BlobWithRoom(const std::string& group, std::uint64_t room,
+                                              bool has_attributes) {
+  core_->has_attributes = core_->has_attributes || has_attributes;
   const auto found = core_->open.find(group);
   if (found != core_->open.end()) {
     const OpenedBlob& current = found->second;
-    if (current.stream->projected_size() + room <= core_->options.size_max_bytes) {
+    const bool may_hold = !has_attributes || current.stream->announces_attributes();
+    if (may_hold && current.stream->projected_size() + room <= core_->options.size_max_bytes) {
       return current.stream;
     }
     SEALPOINT_RETURN_IF_ERROR(CloseFull(current));

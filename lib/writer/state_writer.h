@@ -31,6 +31,7 @@ struct ExpectedState {
   std::uint64_t borrowable_bytes = 0;  // of these, see kBorrowedSizeMin
   bool has_device_memory = false;
   bool checks_copies = false;  // see SaverOptions::check_device_copies
+  bool has_attributes = false;
 };
 
 // Distributes tensors and objects to blobs by group. StagedWriter does so before the directory is
@@ -82,6 +83,7 @@ class StateWriter {
     Status failure{};
     bool is_finished = false;
     bool checks_copies = false;
+    bool has_attributes = false;  // later blobs announce attributes
     device::DeviceCopies copies;
   };
 
@@ -121,8 +123,10 @@ class StateWriter {
                     const std::byte* base = nullptr);
   // The tensor's number in the table. Adds it on first use; InvalidArgument if it differs later.
   Result<std::uint32_t> NumberOf(const TensorSpec& tensor);
-  // The open blob of a group with `room` bytes to spare, after putting a fuller one aside.
-  Result<BlobStream*> BlobWithRoom(const std::string& group, std::uint64_t room);
+  // The open blob of a group with `room` bytes to spare, after putting a fuller one aside, or one
+  // whose header, which is written first, does not announce the attributes of what is to be added.
+  Result<BlobStream*> BlobWithRoom(const std::string& group, std::uint64_t room,
+                                   bool has_attributes = false);
   void ReserveStaging(const ExpectedState& expected);
   void Progress(std::uint64_t bytes);
 

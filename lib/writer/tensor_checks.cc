@@ -129,7 +129,8 @@ metadata::TensorAttributes AttributesOf(const TensorSpec& tensor) {
           .element_size = ElementSize(tensor),
           .chunk_size = tensor.chunk_size_bytes,
           .shape = tensor.shape,
-          .placement = tensor.placement};
+          .placement = tensor.placement,
+          .attributes = tensor.attributes.encoded()};
 }
 
 bool IsEmpty(const TensorSpec& tensor) {

@@ -76,6 +76,10 @@ TEST_F(FrozenTest, WhatIsStoredOtherwiseIsWritten) {
       {"a chunk's size",
        [](LoraState& state) { state.tensors["base.a"].chunk_size_bytes = 2 * 4096; }},
       {"the placement", [](LoraState& state) { state.tensors["base.a"].placement = {"S(0)"}; }},
+      {"the attributes",
+       [](LoraState& state) {
+         state.tensors["base.a"].attributes = Attributes::Make({{"units", "K"}}).value();
+       }},
       {"the type", [](LoraState& state) { state.tensors["base.a"].dtype = DType::kInt8; }},
       {"one more tensor", [](LoraState& state) { state.Add("base.c", 10, "frozen"); }},
       {"a longer tensor", [](LoraState& state) { state.Add("base.a", kBaseSize + 1, "frozen"); }},
