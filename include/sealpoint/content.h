@@ -139,12 +139,13 @@ enum class ContentChange : std::uint8_t {
   kUnknown,    // no difference found, but some content was not compared (digests_only)
 };
 
-// A tensor with different contents or placements in the two checkpoints.
+// A tensor with different contents, placements or attributes in the two checkpoints.
 struct TensorDifference {
   std::string name{};         // name in the first checkpoint; empty if absent there
   std::string second_name{};  // name in the second checkpoint; empty if absent there
   ContentChange change = ContentChange::kNone;
   bool placement_differs = false;
+  bool attributes_differ = false;
   // If `change` is kBytes: upper bound of the number of bytes that differ. If only digests were
   // compared, all bytes of chunks with different digests are counted; if payload was compared, all
   // bytes of elements that differ are counted.
@@ -168,7 +169,8 @@ struct SEALPOINT_EXPORT CompareReport {
   std::uint64_t table_bytes_read = 0;    // from both checkpoints; without marker and index
   std::uint64_t payload_bytes_read = 0;  // from both checkpoints, decoded
 
-  // True if both checkpoints have the same tensors and objects. Placements are ignored.
+  // True if both checkpoints have the same tensors and objects. Placements and attributes are
+  // ignored.
   bool is_same() const;
 };
 

@@ -31,6 +31,7 @@ struct Pair {
   bool is_selected = false;
   ContentChange change = ContentChange::kNone;
   bool placement_differs = false;
+  bool attributes_differ = false;
   ChunkComparison chunks;
   std::uint64_t changed_bytes = 0;
   DifferenceSums sums;  // of what was read
@@ -107,6 +108,7 @@ class Comparison {
     const TensorInfo a = first_.tensor(tensor);
     const TensorInfo b = second_.tensor(*pair.other);
     pair.placement_differs = a.placement != b.placement;
+    pair.attributes_differ = a.attributes != b.attributes;
     if (a.dtype != b.dtype || a.element_size != b.element_size) {
       pair.change = ContentChange::kDType;
     } else if (a.shape != b.shape) {
@@ -201,7 +203,7 @@ class Comparison {
       report_.table_bytes_read += pair.chunks.table_bytes_read;
       CountBytes(i);
       if (pair.change == ContentChange::kNone) ++report_.equal_tensor_count;
-      if (pair.change != ContentChange::kNone || pair.placement_differs) {
+      if (pair.change != ContentChange::kNone || pair.placement_differs || pair.attributes_differ) {
         report_.tensors.push_back(Describe(i));
       }
     }
@@ -228,6 +230,7 @@ class Comparison {
     TensorDifference difference{.name = std::string(first_.tensor_name(tensor)),
                                 .change = pair.change,
                                 .placement_differs = pair.placement_differs,
+                                .attributes_differ = pair.attributes_differ,
                                 .changed_bytes = pair.changed_bytes};
     if (pair.other) difference.second_name = second_.tensor_name(*pair.other);
     const bool is_numeric = options_.numeric && pair.change == ContentChange::kBytes &&

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
 #include <regex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,7 @@ constexpr const char* kFooter =
     "codecs; their payload is not read, and damage to it is not detected (use ckpt verify).\n"
     "Different placements, mesh, step and provenance are listed, but do not count as a "
     "difference.\n"
+    "Different attributes, of tensors and of the checkpoints, do.\n"
     "Exit status: 0 same content, 1 different, 2 uncommitted, 3 unsupported, 4 corrupt, could\n"
     "not be read or nothing found, 5 incomplete, 64 usage, 74 standard output could not be\n"
     "written.";
@@ -191,6 +194,27 @@ std::vector<Fact> DifferentFacts(const Checkpoint& a, const Checkpoint& b) {
   return facts;
 }
 
+std::string AttributeText(const Attributes::Values& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? "" : AttributeToString(found->second);
+}
+
+std::vector<Fact> DifferentAttributes(const Attributes& a, const Attributes& b) {
+  std::vector<Fact> facts;
+  const Attributes::Values of_a = a.values();
+  const Attributes::Values of_b = b.values();
+  std::set<std::string> names;
+  for (const auto* values : {&of_a, &of_b}) {
+    for (const auto& [name, value] : *values) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    std::string first = AttributeText(of_a, name);
+    std::string second = AttributeText(of_b, name);
+    if (first != second) facts.push_back({name, std::move(first), std::move(second)});
+  }
+  return facts;
+}
+
 class Diff {
  public:
   Diff(DiffOptions& options, std::string_view program) : options_(options), program_(program) {}
@@ -201,10 +225,22 @@ class Diff {
       return Fail(program_, status, "", options_.json ? &json_ : nullptr, ExitStatus::kUnreadable);
     }
     options_.json ? WriteReport() : PrintReport();
-    return report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent;
+    return is_same() ? ExitStatus::kValid : ExitStatus::kDifferent;
   }
 
  private:
+  bool is_same() const {
+    return report_.is_same() && first_->attributes() == second_->attributes() &&
+           std::ranges::none_of(report_.tensors, &TensorDifference::attributes_differ);
+  }
+
+  static void PrintAttributes(std::string_view of, const Attributes& a, const Attributes& b) {
+    for (const Fact& one : DifferentAttributes(a, b)) {
+      Print("attribute: {}{}: {} and {}\n", of, Printable(one.name), OrNone(one.first),
+            OrNone(one.second));
+    }
+  }
+
   Status Compare() {
     Status renamed;
     if (Status status = SetRename(options_.maps, options_.compare, renamed); !status.ok()) {
@@ -260,6 +296,9 @@ class Diff {
             Printable(fmt::format("{}", fmt::join(a->placement, ", "))),
             Printable(fmt::format("{}", fmt::join(b->placement, ", "))));
     }
+    if (one.attributes_differ) {
+      PrintAttributes(fmt::format("tensor {}{}: ", name, renamed), a->attributes, b->attributes);
+    }
   }
 
   static void PrintNumeric(const NumericDifference& numeric, std::uint64_t count) {
@@ -285,11 +324,12 @@ class Diff {
                 : ChangeName(object_difference.change),
             Printable(object_difference.name));
     }
+    PrintAttributes("", first_->attributes(), second_->attributes());
     for (const Fact& fact : facts_) {
       Print("fact: {}: {} and {}\n", Printable(fact.name), OrNone(fact.first), OrNone(fact.second));
     }
     Print("{}: {} and {} are equal; read {} of tables, {} of payload\n",
-          report_.is_same() ? "same content" : "different content",
+          is_same() ? "same content" : "different content",
           FormatCount(report_.equal_tensor_count, "tensor"),
           FormatCount(report_.equal_object_count, "object"), BytesText(report_.table_bytes_read),
           BytesText(report_.payload_bytes_read));
@@ -299,15 +339,15 @@ class Diff {
     Json json = {{"change", ChangeName(one.change)}};
     const auto add = [&json](const char* side, const std::optional<TensorInfo>& tensor) {
       if (!tensor) return;
-      json[side] = {{"name", tensor->name},
-                    {"dtype", DTypeName(tensor->dtype)},
-                    {"shape", tensor->shape},
-                    {"raw_bytes", tensor->raw_bytes},
-                    {"placement", tensor->placement}};
+      json[side] = {
+          {"name", tensor->name},           {"dtype", DTypeName(tensor->dtype)},
+          {"shape", tensor->shape},         {"raw_bytes", tensor->raw_bytes},
+          {"placement", tensor->placement}, {"attributes", AttributesToJson(tensor->attributes)}};
     };
     add("first", first_->FindTensor(one.name));
     add("second", second_->FindTensor(one.second_name));
     json["placement_differs"] = one.placement_differs;
+    json["attributes_differ"] = one.attributes_differ;
     if (one.change == ContentChange::kBytes) json["changed_bytes"] = one.changed_bytes;
     if (!one.numeric) return json;
     const NumericDifference& numeric = *one.numeric;
@@ -324,7 +364,9 @@ class Diff {
 
   void WriteReport() {
     json_.BeginObject();
-    json_.Field("is_same", report_.is_same());
+    json_.Field("is_same", is_same());
+    json_.Field("attributes", {{"first", AttributesToJson(first_->attributes())},
+                               {"second", AttributesToJson(second_->attributes())}});
     json_.BeginArray("tensors");
     for (const TensorDifference& difference : report_.tensors)
       json_.Element(TensorToJson(difference));
@@ -343,7 +385,7 @@ class Diff {
     json_.Field("equal_object_count", report_.equal_object_count);
     json_.Field("table_bytes_read", report_.table_bytes_read);
     json_.Field("payload_bytes_read", report_.payload_bytes_read);
-    json_.Finish(report_.is_same() ? ExitStatus::kValid : ExitStatus::kDifferent);
+    json_.Finish(is_same() ? ExitStatus::kValid : ExitStatus::kDifferent);
   }
 
   DiffOptions& options_;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "tools/common/output.h"
 
@@ -57,6 +59,30 @@ Json DoubleToJson(double value) {
   if (std::isnan(value)) return "nan";  // of either sign
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
+}
+
+namespace {
+
+template <typename T>
+Json ValueToJson(const T& value) {
+  return value;
+}
+Json ValueToJson(double value) { return DoubleToJson(value); }
+template <typename T>
+Json ValueToJson(const std::vector<T>& values) {
+  Json json = Json::array();
+  for (const auto& value : values) json.push_back(ValueToJson(T(value)));
+  return json;
+}
+
+}  // namespace
+
+Json AttributesToJson(const Attributes& attributes) {
+  Json json = Json::object();
+  for (const auto& [name, value] : attributes.values()) {
+    json[name] = std::visit([](const auto& held) { return ValueToJson(held); }, value);
+  }
+  return json;
 }
 
 Json StatusToJson(const Status& status) {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sealpoint/attributes.h"
 #include "sealpoint/id.h"
 #include "sealpoint/status.h"
 #include "tools/common/exit_status.h"
@@ -26,6 +27,8 @@ Json StepToJson(std::uint64_t step);
 Json IdToJson(const Id128& id);
 // A number that JSON has; else "nan", "inf" or "-inf".
 Json DoubleToJson(double value);
+// Names and values; numbers as DoubleToJson has them.
+Json AttributesToJson(const Attributes& attributes);
 // code, message and those parts of the place that are known.
 Json StatusToJson(const Status& status);
 

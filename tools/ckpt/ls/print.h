@@ -32,6 +32,8 @@ void PrintPlanJson(const Checkpoint& checkpoint, const PlanView& view, JsonWrite
 std::string DTypeText(const TensorInfo& tensor);
 // name, dtype, shape and sizes.
 void WriteTensor(JsonWriter& json, const TensorInfo& tensor);
+// One line each.
+void PrintAttributes(const Attributes& attributes);
 
 // Prints elements of the tensors that Options::patterns name, in row-major order of Options::box;
 // all of them, or the first 256 of each tensor and how many were left out. What is printed was

@@ -379,6 +379,7 @@ void PrintOpen(const CheckpointView& view) {
   for (const auto& [key, value] : checkpoint.provenance()) {
     PrintFact("origin", fmt::format("{} = {}", Printable(key), Printable(value)));
   }
+  PrintAttributes(checkpoint.attributes());
 }
 
 void PrintNotes(const VerifyReport& report, bool all) {

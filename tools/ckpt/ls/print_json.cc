@@ -40,6 +40,7 @@ Status WriteContent(const CheckpointView& view, bool is_long, JsonWriter& json) 
   json.BeginObject("provenance");
   for (const auto& [key, value] : checkpoint.provenance()) json.Field(key, value);
   json.End();
+  json.Field("attributes", AttributesToJson(checkpoint.attributes()));
   json.BeginArray("blobs");
   for (const BlobInfo& blob : checkpoint.blobs()) {
     json.Element({{"id", blob.id.ToHex()},
@@ -70,6 +71,7 @@ void WriteTensor(JsonWriter& json, const TensorInfo& tensor) {
   json.BeginArray("placement");
   for (const std::string& placement : tensor.placement) json.Element(placement);
   json.End();
+  json.Field("attributes", AttributesToJson(tensor.attributes));
 }
 
 Status PrintCheckpointJson(const CheckpointView& view, const Options& options, JsonWriter& json) {

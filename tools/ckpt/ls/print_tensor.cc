@@ -44,6 +44,7 @@ Status PrintTensor(const Checkpoint& checkpoint, const TensorInfo& tensor) {
   for (const std::string& placement : tensor.placement) {
     PrintFact("placement", Printable(placement));
   }
+  PrintAttributes(tensor.attributes);
   PrintFact("shards", fmt::format("{}", tensor.shard_count));
   return tensor.shard_count == 0 ? Status() : PrintShards(checkpoint, tensor.name);
 }
@@ -69,6 +70,13 @@ Status WriteTensorWithShards(const Checkpoint& checkpoint, const TensorInfo& ten
 }
 
 }  // namespace
+
+void PrintAttributes(const Attributes& attributes) {
+  for (const auto& [name, value] : attributes.values()) {
+    PrintFact("attribute",
+              fmt::format("{} = {}", Printable(name), Printable(AttributeToString(value))));
+  }
+}
 
 Status PrintTensors(const Checkpoint& checkpoint, const std::vector<std::string>& patterns) {
   const Result<std::vector<std::size_t>> tensors = SelectTensors(checkpoint, patterns);
