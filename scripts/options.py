@@ -23,6 +23,7 @@ PYTHON_COLUMNS, CPP_COLUMNS, NAMES_COLUMNS = 120, 100, 90
 # A name in annotations: the import that it needs.
 IMPORTS = {
     "Path": "from sealpoint._arguments import Path", "Provenance": "from sealpoint._arguments import Provenance",
+    "Attributes": "from sealpoint._arguments import Attributes",
     "Codec": "from sealpoint._save import Codec", "Parent": "from sealpoint._save import Parent",
     "Frozen": "from sealpoint._save import Frozen", "Conversion": "from sealpoint._checkpoint import Conversion",
     "Rounding": "from sealpoint._checkpoint import Rounding", "Progress": "from sealpoint._checkpoint import Progress",

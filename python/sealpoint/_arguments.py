@@ -40,6 +40,9 @@ from sealpoint._rules import (
 Path = str | bytes | os.PathLike[str]
 # Values are stored as text. Numbers are converted by repr().
 Provenance = Mapping[str, str | float | bool]
+# A string, number or truth value, or a list of such values of one type. Arrays and scalars of numpy are converted.
+Attribute = str | int | float | bool | list[str] | list[int] | list[float] | list[bool]
+Attributes = Mapping[str, Any]
 
 
 def path_of(path: Any, name: str = "path") -> str:
@@ -191,6 +194,7 @@ _RULES: dict[str, Rule] = {
 _FORMS = {
     "path": Parsed(lambda name, value: value is None or path_of(value, name)),
     "provenance": Parsed(lambda name, value: provenance_of(value)),
+    "attributes": Parsed(lambda name, value: attributes_of(value)),
 }
 
 
@@ -241,6 +245,52 @@ def _entry(key: str, value: Any) -> str:
     if isinstance(value, numbers.Real):
         return repr(float(value))
     return _text_in(f"provenance[{key!r}]", value, "a string or a number")
+
+
+def attributes_of(attributes: Any, name: str = "attributes") -> dict[str, Attribute]:
+    """Returns attributes as values of Python's own types.
+
+    Raises ArgumentTypeError and InvalidArgumentError.
+    """
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, Mapping):
+        raise ArgumentTypeError(f"{name} is {brief(attributes)}, expected a mapping of strings to values, or None")
+    return {_text_in(name, key, "strings as names"): _attribute(f"{name}[{key!r}]", value) for key, value in attributes.items()}
+
+
+def _attribute(where: str, value: Any) -> Any:
+    plain = _plain(value)
+    if not isinstance(plain, (list, tuple)):
+        return _attribute_value(where, plain)
+    values = [_attribute_value(where, _plain(each)) for each in plain]
+    if len(set(map(type, values))) > 1:
+        raise ArgumentTypeError(f"{where} is {brief(value)}, expected values of one type")
+    return values
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value  # an array or a scalar of numpy
+
+
+def _attribute_value(where: str, value: Any) -> str | int | float | bool:
+    if isinstance(value, (bool, float)):
+        return value if isinstance(value, bool) else float(value)
+    if not isinstance(value, int):
+        return _text_in(where, value, "a string, an integer, a float or a bool, or a list of them")
+    if not -(2**63) <= value < 2**63:
+        raise InvalidArgumentError(f"{where} is {brief(value)}, expected an integer of 64 bits")
+    return int(value)
+
+
+def attributes_by_tensor(given: Any, tensors: Mapping[str, Any]) -> dict[str, dict[str, Attribute]]:
+    """Returns the attributes of the tensors of a save. Raises ArgumentTypeError and InvalidArgumentError."""
+    if not isinstance(given or {}, Mapping):
+        raise ArgumentTypeError(f"tensor_attributes is {brief(given)}, expected a mapping of names to attributes, or None")
+    unknown = sorted(map(str, set(given or {}) - set(tensors)))
+    if unknown:
+        raise InvalidArgumentError(f"tensor_attributes has {brief(unknown[0])}, expected names of tensors of the save")
+    return {name: attributes_of(value, f"tensor_attributes[{name!r}]") for name, value in (given or {}).items()}
 
 
 def _text_in(where: str, value: Any, expected: str) -> str:

@@ -14,7 +14,7 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 from sealpoint import _dlpack, _paths, _sealpoint
-from sealpoint._arguments import check, listed, path_of, threads_of
+from sealpoint._arguments import Attribute, check, listed, path_of, threads_of
 from sealpoint._arguments import Path as Path
 from sealpoint._dtypes import numpy, numpy_dtype
 from sealpoint._errors import (
@@ -141,6 +141,11 @@ class Tensor:
     def fingerprint(self) -> _sealpoint.Fingerprint | None:
         """Fingerprint that the writer stored, or None; see ``sealpoint.fingerprint``."""
         return self._info.fingerprint
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """Named values that the writer stored, such as {"units": "K", "dimensions": ["lat", "lon"]}."""
+        return self._info.attributes
 
     @property
     def placement(self) -> list[str]:
@@ -645,6 +650,11 @@ class Checkpoint(Mapping[str, Tensor]):
     def provenance(self) -> dict[str, str]:
         """Names and values that the writer recorded, such as "metric.loss"."""
         return dict(self._handle.provenance)
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """Attributes of the checkpoint, such as {"time": 0.5}. Each tensor has its own ``attributes``."""
+        return self._handle.attributes
 
     @property
     def mesh(self) -> dict[str, int]:

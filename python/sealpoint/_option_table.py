@@ -60,7 +60,7 @@ class Option(NamedTuple):
 
     type: str
     default: Any
-    rule: Rule | Literal["path", "provenance", "framework"]
+    rule: Rule | Literal["path", "provenance", "attributes", "framework"]
     calls: str
     text: str
     unit: str = ""
@@ -175,6 +175,16 @@ OPTIONS: dict[str, Option] = {
         "Provenance | None", None, "provenance", f"{_SAVES} torch.dcp.StorageWriter",
         'Additional facts to store, such as {"metric.loss": 1.25}. Values are stored as strings; numbers are converted by '
         "``repr``.",
+    ),
+    "attributes": Option(
+        "Attributes | None", None, "attributes", f"{_SAVES} torch.dcp.StorageWriter",
+        'Attributes of the checkpoint: named values that describe the data, such as {"time": 0.5}. A value is a str, int, '
+        "float or bool, or a list of values of one of these types. If several ranks save together, those of rank 0 are "
+        "stored. Readers of release 1.0.0 ignore attributes.",
+    ),
+    "tensor_attributes": Option(
+        "Mapping[str, Attributes] | None", None, "framework", "save",
+        'Attributes of tensors by name, such as {"t": {"units": "K", "dimensions": ["lat", "lon"]}}.',
     ),
     "allow_empty": Option(
         "bool", False, _rules.BOOL, _SAVES, "Allow a checkpoint without tensors and objects.", is_same=True,

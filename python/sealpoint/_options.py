@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from sealpoint._arguments import Provenance
+from sealpoint._arguments import Attributes, Provenance
 from sealpoint._save import Codec, Frozen, Parent
 
 
@@ -52,6 +52,7 @@ class SaveOptions(StoreOptions):
     series: bool = False
     parent: Parent = None
     provenance: Provenance | None = None
+    attributes: Attributes | None = None
     allow_empty: bool = False
     allow_fallback: bool = False
     background_deadline: float | None = 7200.0

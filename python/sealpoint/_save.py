@@ -9,7 +9,9 @@ from types import TracebackType
 from typing import Any, Literal
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import Path, Provenance, check, listed, mesh_of, path_of, provenance_of
+from sealpoint._arguments import (
+    Attributes, Path, Provenance, attributes_by_tensor, attributes_of, check, listed, mesh_of, path_of, provenance_of
+)
 from sealpoint._checkpoint import Checkpoint, Progress
 from sealpoint._errors import InvalidArgumentError
 from sealpoint._option_table import BLOB_SIZE_MAX_DEFAULT_BYTES, CHUNK_SIZE_DEFAULT_BYTES, cuts_of
@@ -54,6 +56,8 @@ def save(
     series: bool = False,
     parent: Parent = None,
     provenance: Provenance | None = None,
+    attributes: Attributes | None = None,
+    tensor_attributes: Mapping[str, Attributes] | None = None,
     mesh: Mapping[str, int] | None = None,
     codec: Codec = "none",
     codec_level: int = 1,
@@ -98,6 +102,10 @@ def save(
         parent: Preceding checkpoint, if the new checkpoint is not saved into a series.
         provenance: Additional facts to store, such as {"metric.loss": 1.25}. Values are stored as strings; numbers are
             converted by ``repr``.
+        attributes: Attributes of the checkpoint: named values that describe the data, such as {"time": 0.5}. A value is
+            a str, int, float or bool, or a list of values of one of these types. If several ranks save together, those
+            of rank 0 are stored. Readers of release 1.0.0 ignore attributes.
+        tensor_attributes: Attributes of tensors by name, such as {"t": {"units": "K", "dimensions": ["lat", "lon"]}}.
         allow_empty: Allow a checkpoint without tensors and objects.
         allow_fallback: Save into the series even if the marker of an existing checkpoint is damaged or has a different
             format version. The new checkpoint then follows the newest readable checkpoint, although the unreadable one
@@ -145,11 +153,12 @@ def save(
         _sealpoint.Encoding(codec, codec_level, chunk_size_bytes),
         _sealpoint.SaveOptions(
             step=step, provenance=provenance_of(provenance), allow_empty=allow_empty, allow_fallback=allow_fallback,
-            mesh=mesh_of(mesh)
+            mesh=mesh_of(mesh), attributes=attributes_of(attributes)
         ),
         blob_size_max_bytes,
         cuts_of(stored_cuts),
         fingerprints,
+        attributes_by_tensor(tensor_attributes, tensors),
         progress,
     )
 
@@ -212,6 +221,7 @@ class BlobWriter:
         chunk_size_bytes: int = CHUNK_SIZE_DEFAULT_BYTES,
         group: str = "",
         placement: Iterable[str] = (),
+        attributes: Attributes | None = None,
     ) -> None:
         """Stores a tensor, or the part of a tensor that this process holds. Not collective.
 
@@ -228,6 +238,7 @@ class BlobWriter:
             codec, codec_level, chunk_size_bytes: As for ``save``.
             group: Tensors of different groups are stored in different blobs.
             placement: Placement of the tensor on the mesh. It is only recorded, and has no effect on the save.
+            attributes: Attributes of the tensor, as for ``save``. All writers of a tensor pass the same attributes.
 
         ``commit`` detects holes and overlaps between the parts of a tensor.
 
@@ -253,7 +264,7 @@ class BlobWriter:
         if shape is not None:
             where = (list(shape), list(offset or [0] * len(shape)), run, None if extent is None else list(extent))
         encoding = _sealpoint.Encoding(codec, codec_level, chunk_size_bytes)
-        self._writer.add(name, array, where, encoding, group, labels)
+        self._writer.add(name, array, where, encoding, group, labels, attributes_of(attributes))
 
     def add_object(self, name: str, value: Any, *, codec: Codec = "none") -> None:
         """Stores an object. Exactly one writer of a checkpoint must store the object.
@@ -312,6 +323,7 @@ def commit(
     step: int | None = None,
     parent: Parent = None,
     provenance: Provenance | None = None,
+    attributes: Attributes | None = None,
     mesh: Mapping[str, int] | None = None,
     allow_empty: bool = False,
     progress: Progress = None,
@@ -322,7 +334,7 @@ def commit(
         directory: Directory of the blobs.
         summaries: The summaries that ``BlobWriter.finish`` returned, from all writers, in one list.
         attempt: Attempt id that was passed to the writers.
-        step, parent, provenance, mesh, allow_empty, progress: As for ``save``.
+        step, parent, provenance, attributes, mesh, allow_empty, progress: As for ``save``.
 
     Raises:
         InvalidArgumentError: the parts of a tensor leave holes or overlap, or the writers describe the tensor differently. The
@@ -355,6 +367,7 @@ def commit(
         step,
         parent_of(parent),
         mesh_of(mesh),
+        attributes_of(attributes),
         provenance_of(provenance),
         allow_empty,
         progress,

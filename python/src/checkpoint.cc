@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/attributes.h"
 #include "python/src/checkpoint_handle.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
@@ -132,7 +133,9 @@ void BindInfos(nb::module_& m) {
       .def_ro("raw_bytes", &TensorInfo::raw_bytes)
       .def_ro("shard_count", &TensorInfo::shard_count)
       .def_ro("placement", &TensorInfo::placement)
-      .def_ro("fingerprint", &TensorInfo::fingerprint);
+      .def_ro("fingerprint", &TensorInfo::fingerprint)
+      .def_prop_ro("attributes",
+                   [](const TensorInfo& tensor) { return DictOf(tensor.attributes); });
   nb::class_<BaseRef>(m, "BaseRef", "The base of a checkpoint that stores changes.")
       .def_prop_ro("attempt", [](const BaseRef& base) { return base.attempt.ToHex(); })
       .def_prop_ro("index_digest", [](const BaseRef& base) { return base.index_digest.ToHex(); })
@@ -178,6 +181,7 @@ void BindProperties(nb::class_<CheckpointHandle>& type) {
       .def_prop_ro("raw_bytes", [](Self self) { return self.Get()->raw_bytes(); })
       .def_prop_ro("mesh", [](Self self) { return self.Get()->mesh(); })
       .def_prop_ro("provenance", [](Self self) { return self.Get()->provenance(); })
+      .def_prop_ro("attributes", [](Self self) { return DictOf(self.Get()->attributes()); })
       .def_prop_ro("blobs", Blobs, "(id, file size in bytes, chunk count) of each blob.")
       .def_prop_ro("tensor_count", [](Self self) { return self.Get()->tensor_count(); })
       .def_prop_ro("object_count", [](Self self) { return self.Get()->object_count(); });

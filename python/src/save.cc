@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "python/src/attributes.h"
 #include "python/src/engine.h"
 #include "python/src/module.h"
 #include "python/src/tensor_source.h"
@@ -31,9 +32,12 @@ struct State {
   std::vector<MemoryView> views{};
   std::vector<ObjectSource> objects{};
 
-  void AddTensors(const Named& tensors, const Encoding& encoding) {
+  void AddTensors(const Named& tensors, const Encoding& encoding, const nb::dict& attributes) {
     for (const auto& [name, array] : tensors) {
       TensorSource source = SourceOf(arrays, NameOf(name, "tensor's name"), array, encoding);
+      if (attributes.contains(name)) {
+        source.spec.attributes = AttributesOf(nb::cast<AttributesDict>(attributes[name]));
+      }
       static_cast<void>(Value(declaration.Add({.tensor = std::move(source.spec)})));
       views.push_back(std::move(source.view));
     }
@@ -63,9 +67,9 @@ struct State {
 CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Named& tensors,
                 const Named& objects, const Encoding& encoding, const SaveOptions& options,
                 std::uint64_t blob_size_max_bytes, const StoredCuts& stored_cuts, bool fingerprints,
-                nb::handle progress) {
+                const Named& tensor_attributes, nb::handle progress) {
   State state;
-  state.AddTensors(tensors, encoding);
+  state.AddTensors(tensors, encoding, tensor_attributes);
   state.AddObjects(objects, encoding.codec);
   const std::shared_ptr<Engine> kept = engine.engine;
   Watch watch(progress);
@@ -86,8 +90,8 @@ CommitInfo Save(const EngineHandle& engine, const SaveTarget& target, const Name
 void BindSave(nb::module_& m) {
   m.def("save", Save, nb::arg("engine"), nb::arg("target"), nb::arg("tensors"), nb::arg("objects"),
         nb::arg("encoding"), nb::arg("options"), nb::arg("blob_size_max_bytes"),
-        nb::arg("stored_cuts"), nb::arg("fingerprints"), nb::arg("progress").none(),
-        "Saves the state of one process; see sealpoint.save.");
+        nb::arg("stored_cuts"), nb::arg("fingerprints"), nb::arg("tensor_attributes"),
+        nb::arg("progress").none(), "Saves the state of one process; see sealpoint.save.");
 }
 
 }  // namespace sealpoint::python

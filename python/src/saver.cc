@@ -24,6 +24,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "python/src/attributes.h"
 #include "python/src/communicator.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
@@ -383,17 +384,20 @@ void BindSaver(nb::module_& m) {
           "__init__",
           [](SaveOptions* self, std::optional<std::uint64_t> step, ProvenanceList provenance,
              bool allow_empty, bool allow_fallback, MeshAxes mesh,
-             const std::optional<std::string>& declarations) {
+             const std::optional<std::string>& declarations, const AttributesDict& attributes) {
             new (self) SaveOptions{.step = step.value_or(kNoStep),
                                    .mesh = std::move(mesh),
                                    .provenance = std::move(provenance),
+                                   .attributes = AttributesOf(attributes),
                                    .allow_empty = allow_empty,
                                    .allow_fallback = allow_fallback};
             if (declarations) self->declarations = IdOf<Digest>(declarations);
           },
           nb::kw_only(), nb::arg("step").none(), nb::arg("provenance"), nb::arg("allow_empty"),
           nb::arg("allow_fallback"), nb::arg("mesh") = MeshAxes{},
-          nb::arg("declarations").none() = nb::none(), "`declarations`: 32 hexadecimal digits.");
+          nb::arg("declarations").none() = nb::none(),
+          nb::arg("attributes") = AttributesDict(nb::dict()),
+          "`declarations`: 32 hexadecimal digits.");
   nb::class_<PendingSaveHandle>(m, "PendingSave", "A background save.")
       .def("wait_for", &PendingSaveHandle::WaitFor, nb::arg("seconds"),
            nb::call_guard<GilRelease>(),

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "python/src/attributes.h"
 #include "python/src/engine.h"
 #include "python/src/gil.h"
 #include "python/src/module.h"
@@ -45,12 +46,14 @@ class WriterHandle {
   WriterHandle& operator=(const WriterHandle&) = delete;
 
   void Add(const std::string& name, nb::handle array, const std::optional<Where>& where,
-           const Encoding& encoding, const std::string& group, std::vector<std::string> placement) {
+           const Encoding& encoding, const std::string& group, std::vector<std::string> placement,
+           const AttributesDict& attributes) {
     const OneCall turn = Turn();
     ArrayReader arrays(ArrayReader::Access::kRead);
     TensorSource source = SourceOf(arrays, name, array, encoding);
     source.spec.group = group;
     source.spec.placement = std::move(placement);
+    source.spec.attributes = AttributesOf(attributes);
     std::optional<Region> region;
     if (where) {
       const auto& [shape, offset, run, box_extent] = *where;
@@ -116,8 +119,8 @@ std::unique_ptr<WriterHandle> CreateWriter(const EngineHandle& engine, nb::handl
 
 CommitInfo CommitBlobs(nb::handle directory, const std::vector<nb::bytes>& summaries,
                        const std::optional<std::string>& attempt, std::optional<std::uint64_t> step,
-                       const Parent& parent, MeshAxes mesh, ProvenanceList provenance,
-                       bool allow_empty, nb::handle progress) {
+                       const Parent& parent, MeshAxes mesh, const AttributesDict& attributes,
+                       ProvenanceList provenance, bool allow_empty, nb::handle progress) {
   const std::string path = PathOf(directory);
   std::vector<BlobSummary> blobs;
   for (const nb::bytes& summary : summaries) {
@@ -128,6 +131,7 @@ CommitInfo CommitBlobs(nb::handle directory, const std::vector<nb::bytes>& summa
                               .step = step.value_or(kNoStep),
                               .parent = ParentOf(parent),
                               .mesh = std::move(mesh),
+                              .attributes = AttributesOf(attributes),
                               .provenance = std::move(provenance),
                               .allow_empty = allow_empty,
                               .on_progress = watch.OnPhase()};
@@ -158,7 +162,7 @@ std::vector<std::string> ListBlobIds(nb::handle directory) {
 void BindWriter(nb::module_& m) {
   nb::class_<WriterHandle>(m, "Writer", "Writer of the blobs of one process.")
       .def("add", &WriterHandle::Add, nb::arg("name"), nb::arg("array"), nb::arg("where").none(),
-           nb::arg("encoding"), nb::arg("group"), nb::arg("placement"))
+           nb::arg("encoding"), nb::arg("group"), nb::arg("placement"), nb::arg("attributes"))
       .def("add_object", &WriterHandle::AddObject, nb::arg("name"), nb::arg("value"),
            nb::arg("codec"))
       .def("finish", &WriterHandle::Finish)
@@ -168,7 +172,8 @@ void BindWriter(nb::module_& m) {
         nb::arg("fingerprints"));
   m.def("commit", CommitBlobs, nb::arg("directory"), nb::arg("summaries"),
         nb::arg("attempt").none(), nb::arg("step").none(), nb::arg("parent").none(),
-        nb::arg("mesh"), nb::arg("provenance"), nb::arg("allow_empty"), nb::arg("progress").none());
+        nb::arg("mesh"), nb::arg("attributes"), nb::arg("provenance"), nb::arg("allow_empty"),
+        nb::arg("progress").none());
   m.def("read_summary", ReadOneSummary, nb::arg("directory"), nb::arg("blob"));
   m.def("list_blobs", ListBlobIds, nb::arg("directory"));
   m.def("new_attempt", [] { return Value(AttemptId::Random()).ToHex(); });

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from sealpoint import _sealpoint
-from sealpoint._arguments import Path, provenance_of
+from sealpoint._arguments import Path, attributes_of, provenance_of
 from sealpoint._options import SaveOptions, StoreOptions
 from sealpoint._ranks.promotions import watch, watch_save
 from sealpoint._ranks.session import Session
@@ -59,6 +59,7 @@ def _request(
         allow_empty=options.allow_empty,
         allow_fallback=options.allow_fallback,
         declarations=held.declarations,
+        attributes=attributes_of(options.attributes),
     )
 
 

@@ -37,7 +37,7 @@ from sealpoint.interop._megatron import MARKER
 from sealpoint.interop._open import Reading, check_read, open_source, open_unchecked
 from sealpoint.interop._select import rename as rename_leaves
 from sealpoint.interop._select import select
-from sealpoint.interop._source import FileInfo, LeftOut, State, size_of
+from sealpoint.interop._source import FileInfo, LeftOut, State, attributes_of, size_of
 
 Format = Literal["sealpoint", "safetensors", "hf", "torch", "dcp", "megatron", "delta", "gguf", "hdf5"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -246,6 +246,8 @@ def convert(
         if dtype is not None:
             state = cast(state, dtype)
         _check_objects(state, to)
+        if base is not None or to not in ("sealpoint", "safetensors", "hf", "delta"):
+            _note_attributes(state, to)
         if base is not None and to != "delta" and opened.format != "delta":
             raise InvalidArgumentError("base (--base) is set, but neither the source nor the destination is a delta", path=source)
         try:
@@ -291,6 +293,11 @@ def _format_of(path: str) -> Format:
             path=path,
         )
     return _OF_SUFFIX.get(suffix, "sealpoint")
+
+
+def _note_attributes(state: State, to: str) -> None:
+    if state.attributes or any(map(attributes_of, state.tensors.values())):
+        state.notes.append(f"attributes cannot be stored in the format {to}")
 
 
 def _check_objects(state: State, to: str) -> None:

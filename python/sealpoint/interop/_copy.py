@@ -22,7 +22,7 @@ from sealpoint.interop import _boxes
 from sealpoint.interop._dtypes import ITEM_SIZE
 from sealpoint.interop._files import attempt, descriptors_for, io_error
 from sealpoint.interop._layout import Layout, Part, Small
-from sealpoint.interop._source import State, Tensor, size_of
+from sealpoint.interop._source import State, Tensor, attributes_of, size_of
 
 MEMORY_DEFAULT_BYTES = 256 << 20
 _SLAB_BYTES_MAX = 16 << 20
@@ -142,7 +142,9 @@ def write_sealpoint(
         for name, (media_type, data) in state.all_objects.items():
             last.add_object(name, (data, media_type))
         summaries = [summary for writer in all_writers for summary in writer.finish()]
-        return commit(path, summaries, step=state.step, provenance=provenance, allow_empty=True)
+        return commit(
+            path, summaries, step=state.step, provenance=provenance, attributes=state.attributes, allow_empty=True
+        )
     except BaseException:
         for item in all_writers:
             item.abandon()
@@ -157,6 +159,7 @@ def sealpoint_bytes(state: State) -> int:
 
 
 def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) -> None:
+    attributes = attributes_of(tensor)
     if 0 in tensor.shape:
         writer.add(
             tensor.name,
@@ -164,6 +167,7 @@ def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) ->
             shape=tensor.shape,
             extent=tensor.shape,
             codec=codec,
+            attributes=attributes,
         )
         return
     reader = tensor.reader(work.reader_bytes)
@@ -181,6 +185,7 @@ def _add_tensor(tensor: Tensor, writer: BlobWriter, work: Work, codec: Codec) ->
                 extent=box.extent,
                 run=run,
                 codec=codec,
+                attributes=attributes,
             )
             work.add(len(part))
     reader.finish()

@@ -15,6 +15,7 @@ from sealpoint._sealpoint import Foreign, describe_place, newest_foreign_directo
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
 from sealpoint.interop._files import FileSet, io_error
+from sealpoint.interop._safetensors_write import take_attributes
 from sealpoint.interop._sealpoint_source import open_sealpoint
 from sealpoint.interop._orbax import open_orbax, step_of
 from sealpoint.interop._select import leaves, without
@@ -203,7 +204,7 @@ def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | N
 
 def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
     unread = [Unread(cast(Error, error), is_beside) for error, is_beside in foreign.unread()]
-    return State(
+    state = State(
         foreign.format,
         path,
         cast("dict[str, Node]", foreign.take_tree(unread)),
@@ -218,3 +219,5 @@ def _state_of(foreign: Foreign, path: str, files: FileSet) -> State:
         missing=foreign.missing(),
         metadata_memory_bytes=foreign.metadata_memory_bytes,
     )
+    take_attributes(state)
+    return state

@@ -8,13 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sealpoint import _tree
-from sealpoint._errors import LimitExceededError, UnsupportedError
+from sealpoint import _arguments, _tree
+from sealpoint._errors import CorruptError, Error, LimitExceededError, UnsupportedError
 from sealpoint.interop._boxes import whole
 from sealpoint.interop._dtypes import ITEM_SIZE, TO_SAFETENSORS
 from sealpoint.interop._layout import Layout, Part
 from sealpoint.interop._select import without
-from sealpoint.interop._source import State, Tensor, flat_tree, size_of
+from sealpoint.interop._source import State, Tensor, attributes_of, flat_tree, size_of
 
 # Default file size in transformers, in decimal bytes.
 SHARD_BYTES_DEFAULT = 5_000_000_000
@@ -26,6 +26,8 @@ METADATA = "safetensors.metadata"
 # Entry with the configuration of an adapter of PEFT, and the name of its weights.
 _ADAPTER, _ADAPTER_FILE = "adapter_config", "adapter_model"
 TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
+# Attributes as JSON: those of the checkpoint, then those of tensors by name.
+ATTRIBUTES_KEY = "sealpoint.attributes"
 
 
 def lay_out_file(state: State, name: str) -> Layout:
@@ -84,7 +86,28 @@ def _metadata(state: State) -> dict[str, str]:
             metadata[OBJECT_KEY + name] = json.dumps([media_type, base64.b64encode(data).decode("ascii")])
     if state.tree != flat_tree(list(state.tensors)):
         metadata[TREE_KEY] = _tree.dump(state.tree).decode("utf-8")
+    of_tensors = {name: attributes_of(tensor) for name, tensor in state.tensors.items() if attributes_of(tensor)}
+    if state.attributes or of_tensors:
+        metadata[ATTRIBUTES_KEY] = json.dumps([state.attributes, of_tensors])
     return metadata
+
+
+def take_attributes(state: State) -> None:
+    """Moves attributes from the metadata of safetensors, where ``lay_out_file`` put them, to the state. Raises CorruptError."""
+    media_type, data = state.objects.get(METADATA, ("", b"{}"))
+    if ATTRIBUTES_KEY.encode() not in data:
+        return
+    try:
+        metadata = json.loads(data)
+        own, of_tensors = json.loads(metadata.pop(ATTRIBUTES_KEY))
+        state.attributes = _arguments.attributes_of(own)
+        for name, attributes in of_tensors.items():
+            setattr(state.tensors[name], "attributes", _arguments.attributes_of(attributes))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Error) as error:
+        raise CorruptError(f"{ATTRIBUTES_KEY} in __metadata__ is malformed: {error!r:.100}", path=state.path) from None
+    state.objects[METADATA] = (media_type, json.dumps(metadata).encode())
+    if not metadata:
+        del state.objects[METADATA]
 
 
 def _add_file(layout: Layout, name: str, tensors: Sequence[Tensor], metadata: dict[str, str]) -> None:

@@ -26,6 +26,7 @@ class SealpointTensor:
         self.name, self.dtype = stored.name, stored.dtype_name
         self.shape: Extents = stored.shape
         self.fingerprint = stored.fingerprint
+        self.attributes = stored.attributes
 
     @property
     def boxes(self) -> Sequence[Box]:
@@ -66,6 +67,7 @@ def open_sealpoint(path: str) -> State:
             raise CorruptError(f"the tree is {_tree.brief(node)}, expected a mapping", path=path, object=_tree.OBJECT)
         state.tree = node
     state.objects, state.step, state.provenance = objects, checkpoint.step, checkpoint.provenance
+    state.attributes = checkpoint.attributes
     state.close = checkpoint.close
     _take_rank_values(state)
     _check_tree(state)

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from sealpoint._arguments import Attribute
 from sealpoint._dtypes import numpy
 from sealpoint._errors import CorruptError, Error, LimitExceededError
 from sealpoint._sealpoint import DeltaReader, Foreign
@@ -52,6 +53,12 @@ class Tensor(Protocol):
 def size_of(tensor: Tensor) -> int:
     """Returns the size in bytes."""
     return math.prod(tensor.shape) * ITEM_SIZE[tensor.dtype]
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Attribute]:
+    """Returns the attributes of a tensor. Tensors of most formats have none."""
+    found: dict[str, Attribute] = getattr(tensor, "attributes", {})
+    return found
 
 
 class Entry(NamedTuple):
@@ -364,6 +371,7 @@ class State:
     Attributes:
         format: Name of the format, as ``Report.source_format``.
         tree: A mapping; its ``tensor`` nodes name ``tensors``.
+        attributes: Attributes of the checkpoint.
         rank_values: For each rank, the values of the tree's ``per_rank`` nodes: path as text -> node.
         objects: Additional objects: name -> (media type, bytes).
         notes: Sentences about facts that the source format could not express.
@@ -383,6 +391,7 @@ class State:
     rank_values: list[dict[str, Node]] = dataclasses.field(default_factory=list)
     step: int | None = None
     provenance: dict[str, str] = dataclasses.field(default_factory=dict)
+    attributes: dict[str, Attribute] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     digest: str = "none"
     left_out: list[LeftOut] = dataclasses.field(default_factory=list)

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TypedDict
 
 from sealpoint import _options
-from sealpoint._arguments import Provenance
+from sealpoint._arguments import Attributes, Provenance
 from sealpoint._checkpoint import Progress, Rounding
 from sealpoint._save import Parent
 
@@ -19,6 +19,7 @@ class SaveKeywords(_options.StoreKeywords, total=False):
     series: bool
     parent: Parent
     provenance: Provenance | None
+    attributes: Attributes | None
     allow_empty: bool
     allow_fallback: bool
 

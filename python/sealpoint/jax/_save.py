@@ -33,7 +33,7 @@ def save(state: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealpoint.
         path: Directory of the new checkpoint, created if missing. If ``series`` is true, directory of the series.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
-        provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
+        provenance, attributes, allow_empty, allow_fallback: As for ``sealpoint.save``.
         compare_replicas, allow_pickle, frozen, full_every, deadline, memory_budget_bytes: As for
             ``sealpoint.torch.save``.
 

@@ -90,4 +90,5 @@ def commit(path: str, metadata: Metadata, results: list[list[WriteResult]], opti
     with BlobWriter(path, step=options.step) as writer:
         writer.add_object(_tree.OBJECT, (_tree.dump(tree), _tree.MEDIA_TYPE))
         summaries.extend(writer.finish())
-        _save.commit(path, summaries, step=options.step, parent=options.parent, provenance=options.provenance)
+        _save.commit(path, summaries, step=options.step, parent=options.parent, provenance=options.provenance,
+                     attributes=options.attributes)  # fmt: skip

@@ -51,6 +51,7 @@ class StorageWriter(storage.StorageWriter):
         memory_budget_bytes: Size of the staging memory. The first save of the process group fixes this size.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, parent, provenance: As for
             ``sealpoint.save``.
+        attributes: As for ``sealpoint.save``.
         compare_replicas, allow_pickle, full_every, deadline: As for ``sealpoint.torch.save``.
 
     Errors are the errors of ``sealpoint.torch.save``, wrapped in DCP's CheckpointException, on all ranks.

@@ -10,7 +10,7 @@ from typing import TypedDict
 import torch.distributed as dist
 
 from sealpoint import _options
-from sealpoint._arguments import Path, Provenance
+from sealpoint._arguments import Attributes, Path, Provenance
 from sealpoint._checkpoint import Conversion, Progress
 from sealpoint._save import Parent
 from sealpoint.torch._contract import Contract
@@ -22,6 +22,7 @@ class WriterKeywords(_options.StoreKeywords, total=False):
     step: int | None
     parent: Parent
     provenance: Provenance | None
+    attributes: Attributes | None
     process_group: dist.ProcessGroup | None
     no_dist: bool
 
@@ -51,6 +52,7 @@ class CheckpointerKeywords(_options.StoreKeywords, total=False):
     """Keywords of ``sealpoint.torch.Checkpointer``."""
 
     provenance: Provenance | None
+    attributes: Attributes | None
     allow_empty: bool
     allow_fallback: bool
     first_rank: Sequence[str]

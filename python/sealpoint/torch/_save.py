@@ -101,7 +101,7 @@ def save(state_dict: Any, path: Path, **options: Unpack[SaveKeywords]) -> _sealp
             group may limit the available memory.
         codec, codec_level, chunk_size_bytes, stored_cuts, fingerprints, step, series, parent: As for
             ``sealpoint.save``.
-        provenance, allow_empty, allow_fallback: As for ``sealpoint.save``.
+        provenance, attributes, allow_empty, allow_fallback: As for ``sealpoint.save``.
 
     Raises:
         InvalidArgumentError: replicas differ, or parts overlap or leave holes. The error names the tensor or object, and the ranks.

@@ -141,7 +141,7 @@ class Collected(Gathered):
         self.notes = Notes(state, is_by_name=names.is_by_name)
         self._plain = plain_state(state, self.notes)
         self._memory, self._outline = memory, outline_of(self._plain) if names.is_first else None
-        settings = repr(dataclasses.replace(options, step=None, parent=None, provenance=None))
+        settings = repr(dataclasses.replace(options, step=None, parent=None, provenance=None, attributes=None))
         notes = _tree.dump([self.notes.versions, self.notes.parameters, self.notes.short_names])
         self._key = (rank, size, settings, self._may_differ, notes)
         self._is_described = False
