@@ -4,11 +4,6 @@
 #include "lib/c/memory.h"
 #include "lib/c/writer.h"
 
-struct sealpoint_blob_writer {
-  std::shared_ptr<sealpoint::Engine> engine;  // outlives the writer
-  std::unique_ptr<sealpoint::BlobWriter> writer;
-};
-
 namespace sealpoint::c_api {
 namespace {
 
@@ -110,6 +105,7 @@ int32_t sealpoint_blob_writer_add(sealpoint_blob_writer* writer,
     Part part;
     MemoryView view;
     SEALPOINT_C_TRY(sealpoint::c_api::TakePart(tensor, region, part));
+    writer->attributes.ApplyTo(part.tensor);
     if (source != nullptr) SEALPOINT_C_TRY(sealpoint::c_api::TakeSource(source, view));
     return sealpoint::c_api::AddPart(*writer->writer, part, view);
   });
@@ -125,6 +121,7 @@ int32_t sealpoint_blob_writer_add_dlpack(sealpoint_blob_writer* writer,
     Part part;
     sealpoint::c_api::Array array;
     SEALPOINT_C_TRY(sealpoint::c_api::TakePart(tensor, region, part));
+    writer->attributes.ApplyTo(part.tensor);
     SEALPOINT_C_TRY(sealpoint::c_api::TakeArray(source, stream, array).AtTensor(part.tensor.name));
     SEALPOINT_C_TRY(sealpoint::c_api::CheckArrayShape(array, part.region, part.tensor.shape)
                         .AtTensor(part.tensor.name));

@@ -110,6 +110,7 @@ int32_t sealpoint_commit(sealpoint_string directory, const sealpoint_commit_opti
     sealpoint::CommitOptions taken;
     SEALPOINT_C_TRY(Take(directory, "directory", path));
     SEALPOINT_C_TRY(sealpoint::c_api::TakeCommitOptions(options, taken));
+    taken.attributes = summaries->attributes;
     const auto info =
         sealpoint::Commit(*sealpoint::DefaultStorage(), path, taken, summaries->summaries);
     if (!info.ok()) return info.error();

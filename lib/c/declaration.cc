@@ -33,6 +33,7 @@ int32_t sealpoint_declaration_add(sealpoint_declaration* declaration,
     return Noting(*declaration->declaration, [&]() -> Status {
       sealpoint::DeclaredTensor held;
       SEALPOINT_C_TRY(sealpoint::c_api::TakeTensor(tensor, held.tensor));
+      declaration->attributes.ApplyTo(held.tensor);
       SEALPOINT_C_TRY(sealpoint::c_api::TakeRegion(region, held.region));
       SEALPOINT_C_TRY(sealpoint::c_api::CheckArray(replicas, replica_count, "replicas"));
       held.replicas.assign(replicas, replicas + replica_count);

@@ -111,6 +111,7 @@ int32_t sealpoint_declaration_add_layout(sealpoint_declaration* declaration,
     return Noting(*declaration->declaration, [&]() -> Status {
       sealpoint::TensorSpec spec;
       SEALPOINT_C_TRY(sealpoint::c_api::TakeTensor(tensor, spec));
+      declaration->attributes.ApplyTo(spec);
       SEALPOINT_C_TRY(NotNull(layout, "layout"));
       return declaration->declaration->Add(spec, layout->layout).status();
     });

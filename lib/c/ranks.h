@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "lib/c/attributes.h"
 #include "lib/c/boundary.h"
 #include "sealpoint/communicator.h"
 #include "sealpoint/declaration.h"
@@ -19,6 +20,7 @@ struct sealpoint_communicator {
 
 struct sealpoint_declaration {
   std::shared_ptr<sealpoint::Declaration> declaration;
+  sealpoint::c_api::TensorAttributes attributes{};
 };
 
 struct sealpoint_sources {
@@ -26,6 +28,7 @@ struct sealpoint_sources {
       : declaration(std::move(of)), sources(*declaration) {}
   std::shared_ptr<const sealpoint::Declaration> declaration;
   sealpoint::Sources sources;
+  sealpoint::Attributes attributes{};  // of the checkpoint
 };
 
 // In the order in which they may go: the saver before what it uses.

@@ -87,6 +87,7 @@ auto SaveWith(const sealpoint_save_options* given, const sealpoint_sources* sour
   SaveArguments taken;
   if (checked.ok()) checked = NotNull(sources, "sources");
   if (checked.ok()) checked = TakeSaveOptions(given, taken);
+  if (checked.ok()) taken.options.attributes = sources->attributes;
   taken.options.failure = std::move(checked);
   return call(taken.target, taken.options, sources != nullptr ? sources->sources : kNone);
 }

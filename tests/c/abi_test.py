@@ -20,7 +20,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADER = ROOT / "include/sealpoint.h"
-MORE = ROOT / "include/sealpoint_ranks.h"
+MORE = [ROOT / "include/sealpoint_ranks.h", ROOT / "include/sealpoint_attributes.h"]
+INCLUDES = "\n".join(f'#include "{header.name}"' for header in MORE)
 EXPORTS = ROOT / "lib/c/exports.map"
 RECORDED = ROOT / "tests/c/abi/sealpoint_c_1.xml"
 LIBRARY = None
@@ -41,14 +42,19 @@ def declarations(text):
     return found
 
 
+def all_declarations():
+    return declarations("".join(header.read_text() for header in (HEADER, *MORE)))
+
+
 def stub(folder, text):
-    """A library of empty functions made of the header `text` and the other one."""
+    """A library of empty functions made of the header `text` and the others."""
     (folder / HEADER.name).write_text(text)
-    shutil.copy(MORE, folder)
-    found = declarations(text) | declarations(MORE.read_text())
+    for header in MORE:
+        shutil.copy(header, folder)
+    found = declarations(text + "".join(header.read_text() for header in MORE))
     bodies = "\n".join(f"{declaration} {{ __builtin_trap(); }}" for declaration in found.values())
     # Constants and structs that no function names are to be seen, too.
-    (folder / "stub.c").write_text(f'#include "{MORE.name}"\n{bodies}\n')
+    (folder / "stub.c").write_text(f"{INCLUDES}\n{bodies}\n")
     made = run("gcc", "-std=c99", "-g", "-O0", "-fno-eliminate-unused-debug-types", "-fPIC", "-shared", "-w",
                f"-Wl,--version-script={EXPORTS}", "-Wl,-soname,libsealpoint_c.so.1", "-o", folder / "libsealpoint_c.so",
                folder / "stub.c")
@@ -74,7 +80,7 @@ class ExportsTest(unittest.TestCase):
 
     def test_they_are_those_of_the_headers(self):
         names = {item.split("@")[0] for item in self.exported}
-        self.assertEqual(set(declarations(HEADER.read_text() + MORE.read_text())), names)
+        self.assertEqual(set(all_declarations()), names)
 
     def test_soname(self):
         self.assertIn("[libsealpoint_c.so.1]", run("readelf", "-d", LIBRARY).stdout)
@@ -83,7 +89,7 @@ class ExportsTest(unittest.TestCase):
 class CoverageTest(unittest.TestCase):
     def test_every_function_is_called_by_a_test(self):
         tests = "".join(path.read_text() for path in (ROOT / "tests/c").glob("*.c"))
-        uncalled = [name for name in declarations(HEADER.read_text() + MORE.read_text()) if f"{name}(" not in tests]
+        uncalled = [name for name in all_declarations() if f"{name}(" not in tests]
         self.assertEqual([], uncalled)
 
 
@@ -91,7 +97,7 @@ class HeaderTest(unittest.TestCase):
     def compile(self, *command, before=""):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder) / "header.c"
-            source.write_text(f'{before}#include <sealpoint_ranks.h>\nint main(void) {{ return 0; }}\n')
+            source.write_text(f'{before}{INCLUDES}\nint main(void) {{ return 0; }}\n')
             return run(*command, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", f"-I{ROOT}/include",
                        "-fsyntax-only", source)
 

@@ -69,5 +69,6 @@ void test_threads(void);
 void test_saver(void);
 void test_storage(void);
 void test_many_ranks(void);
+void test_attributes(void);
 
 #endif  // SEALPOINT_TESTS_C_CHECK_H_

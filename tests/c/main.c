@@ -8,10 +8,12 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } tests[] = {{"values", test_values}, {"structs", test_structs}, {"read", test_read},
-               {"damage", test_damage}, {"dlpack", test_dlpack},   {"verify", test_verify},
-               {"series", test_series}, {"writer", test_writer},   {"threads", test_threads},
-               {"saver", test_saver},   {"storage", test_storage}, {"many_ranks", test_many_ranks}};
+  } tests[] = {
+      {"values", test_values},        {"structs", test_structs}, {"read", test_read},
+      {"damage", test_damage},        {"dlpack", test_dlpack},   {"verify", test_verify},
+      {"series", test_series},        {"writer", test_writer},   {"threads", test_threads},
+      {"saver", test_saver},          {"storage", test_storage}, {"many_ranks", test_many_ranks},
+      {"attributes", test_attributes}};
   size_t i;
   int k;
   for (k = 1; k < argc; ++k) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "sealpoint_attributes.h"
+
 enum { kRows = 5, kColumns = 7, kLocalMax = kRows * kColumns };
 
 typedef struct job {
@@ -17,6 +19,8 @@ typedef struct job {
 } job;
 
 static const uint64_t w_shape[] = {kRows, kColumns};
+static const sealpoint_string kelvin = {"K", 1};
+static const sealpoint_attribute units = {{"units", 5}, &kelvin, 1, SEALPOINT_ATTRIBUTE_STRING, 0};
 
 // The layout of a matrix that is cut along one dimension, over `size` ranks.
 static sealpoint_layout* cut_along(int dim, int rank, int size) {
@@ -76,6 +80,7 @@ static int32_t save(job* self, const char* path, const char* local, uint64_t ste
   double w[kLocalMax];
   int32_t code;
   CHECK_OK(sealpoint_declaration_create(&declaration, &error));
+  CHECK_OK(sealpoint_declaration_set_attributes(declaration, spec.name, &units, 1, &error));
   CHECK_OK(sealpoint_declaration_add_layout(declaration, &spec, layout, &error));
   if (self->rank == 0) {
     CHECK_OK(
@@ -114,6 +119,7 @@ static void load(sealpoint_communicator* ranks, int rank, int size, const char* 
   sealpoint_load_options options;
   sealpoint_load_report report;
   sealpoint_buffer* seed = NULL;
+  sealpoint_attributes* attributes = NULL;
   double expected[kLocalMax], w[kLocalMax];
   const uint64_t count = number(layout, 1000.0 * (double)step, expected);
   sealpoint_init(&to, sizeof to);
@@ -126,6 +132,10 @@ static void load(sealpoint_communicator* ranks, int rank, int size, const char* 
   CHECK(reader != NULL && sealpoint_reader_skipped_count(reader) == 0);
   CHECK_OK(sealpoint_checkpoint_get_info(sealpoint_reader_checkpoint(reader), &info, &error));
   CHECK(info.step == step);
+  CHECK_OK(sealpoint_checkpoint_tensor_attributes(sealpoint_reader_checkpoint(reader), str("w"),
+                                                  &attributes, &error));
+  CHECK(sealpoint_attributes_count(attributes) == 1);
+  sealpoint_attributes_free(attributes);
   CHECK_OK(sealpoint_read_request_create(&request, &error));
   CHECK_OK(sealpoint_read_request_add_layout(request, str("w"), layout, &to, &error));
   options.threads = 1;

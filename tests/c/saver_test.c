@@ -4,8 +4,13 @@
 
 #include "check.h"
 #include "ranks.h"
+#include "sealpoint_attributes.h"
 
 enum { kRanks = 2 };
+
+static const int64_t version_value = 3;
+static const sealpoint_attribute version = {
+    {"version", 7}, &version_value, 1, SEALPOINT_ATTRIBUTE_INT64, 0};
 
 // What one rank does, on a thread of its own.
 typedef struct rank_work {
@@ -32,6 +37,7 @@ static void declare(rank_work* self, sealpoint_declaration* declaration, uint64_
   region.ndim = 2;
   region.offset = offset;
   region.extent = extent;
+  CHECK_OK(sealpoint_declaration_set_attributes(declaration, spec.name, &version, 1, &error));
   CHECK_OK(sealpoint_declaration_add(declaration, &spec, &region, NULL, 0, &slots[0], &error));
   spec.name = str("b");
   spec.shape = b_shape;
@@ -70,6 +76,7 @@ static void bind(rank_work* self, sealpoint_sources* sources, const uint64_t* sl
   source.size_bytes = sizeof self->shared;
   CHECK_OK(sealpoint_sources_bind(sources, slots[1], &source, &error));
   if (self->rank == 0) {
+    CHECK_OK(sealpoint_sources_set_attributes(sources, &version, 1, &error));
     CHECK_OK(sealpoint_sources_bind_object(sources, str("rng"), seed, &error));
   }
 }
@@ -129,6 +136,8 @@ static void check_saved(sealpoint_string directory, uint64_t step) {
   sealpoint_checkpoint* checkpoint = NULL;
   sealpoint_checkpoint_info info;
   sealpoint_dl_managed_tensor* w = NULL;
+  sealpoint_attributes* attributes[2] = {NULL, NULL};
+  sealpoint_attribute found;
   int i;
   sealpoint_init(&info, sizeof info);
   CHECK_OK(sealpoint_checkpoint_open(directory, NULL, &checkpoint, &error));
@@ -138,6 +147,13 @@ static void check_saved(sealpoint_string directory, uint64_t step) {
   CHECK_OK(sealpoint_checkpoint_read_dlpack(checkpoint, str("w"), NULL, NULL, &w, &error));
   for (i = 0; i < 12; ++i) CHECK(((float*)w->dl_tensor.data)[i] == (float)i);
   w->deleter(w);
+  CHECK_OK(sealpoint_checkpoint_attributes(checkpoint, &attributes[0], &error));
+  CHECK_OK(sealpoint_checkpoint_tensor_attributes(checkpoint, str("w"), &attributes[1], &error));
+  for (i = 0; i < 2; ++i) {
+    CHECK_OK(sealpoint_attributes_get(attributes[i], 0, &found, &error));
+    CHECK(equals(found.name, "version") && *(const int64_t*)found.values == version_value);
+    sealpoint_attributes_free(attributes[i]);
+  }
   sealpoint_checkpoint_free(checkpoint);
 }
 
