@@ -216,3 +216,20 @@ def test_a_file_is_whole_and_synced_when_it_gets_its_name(tmp_path, monkeypatch)
     sealpoint.save({"w": numpy.arange(3.0)}, tmp_path / "c")
     convert(tmp_path / "c", tmp_path / "d.h5")
     assert seen == [(False, [0.0, 1.0, 2.0])]
+
+
+def test_attributes(tmp_path):
+    of_tensor = {"dimensions": ["lat", "lon"], "units": "K", "n": [1, 2], "x": [0.5], "flags": [True, False], "none": []}
+    tensors = {"a/w": numpy.ones((2, 3)), "v": numpy.ones(2)}
+    sealpoint.save(tensors, tmp_path / "c", attributes={"time": float("nan"), "title": "λ"}, tensor_attributes={"a/w": of_tensor})
+    assert convert(tmp_path / "c", tmp_path / "d.h5", verify=True).notes == []
+    with h5py.File(tmp_path / "d.h5") as file:
+        found = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in file["a/w"].attrs.items()}
+        assert found == of_tensor and file.attrs["title"] == "λ" and numpy.isnan(file.attrs["time"]) and not dict(file["v"].attrs)
+    sealpoint.save(tensors, tmp_path / "e", tensor_attributes={"v": {"units": ["m", "a\0b"]}})
+    with pytest.raises(sealpoint.UnsupportedError, match=r"cannot store the text of the attribute units \[tensor v\]"):
+        convert(tmp_path / "e", tmp_path / "e.h5")
+    tree = {name: tensor(name) for name in tensors} | {"time": 1}
+    sealpoint.save(tensors, tmp_path / "f", objects={"sealpoint.tree": (json.dumps(tree).encode(), TREE)}, attributes={"time": 2})
+    with pytest.raises(sealpoint.UnsupportedError, match=r"a value and an attribute have this name.*\[object time\]"):
+        convert(tmp_path / "f", tmp_path / "f.h5")

@@ -22,7 +22,7 @@ SOURCE = pathlib.Path(os.environ.get("SEALPOINT_SOURCE_DIR", "."))
 sys.path.append(str(SOURCE / "build/frameworks/xarray"))
 xarray = pytest.importorskip("xarray", reason="xarray is not installed: see scripts/python_env.sh")
 
-from sealpoint.xarray import SealpointBackend  # noqa: E402
+from sealpoint.xarray import SealpointBackend, save  # noqa: E402
 
 CUBE = numpy.arange(6 * 7 * 8.0).reshape(6, 7, 8)
 INDICES = [
@@ -199,3 +199,36 @@ def test_the_engine_is_registered(tmp_path, monkeypatch):
     finally:
         gc.collect()
         xarray.backends.list_engines.cache_clear()
+
+
+def test_dimensions_are_named_by_attributes(tmp_path):
+    of_tensors = {"rho": {"dimensions": ["t", "lat", "lon"], "units": "K"}, "t": {"dimensions": ["t"]},
+                  "wide": {"dimensions": ["lat"]}, "twice": {"dimensions": ["t", "t"]}, "other": {"dimensions": [1]}}  # fmt: skip
+    tensors = {"rho": CUBE, "t": numpy.arange(6), "wide": CUBE[0], "twice": CUBE[:, :6, 0], "other": numpy.ones(6)}
+    sealpoint.save(tensors, tmp_path / "c", attributes={"time": 0.5}, tensor_attributes=of_tensors)
+    with open_(tmp_path / "c") as dataset:
+        assert dataset.attrs == {"time": 0.5} and dataset["rho"].attrs == {"units": "K"} and list(dataset.coords) == ["t"]
+        assert dataset["rho"].sel(t=3).dims == ("lat", "lon")
+        assert [dataset[name].dims[0] for name in ("wide", "twice", "other")] == ["dim_0_7", "dim_0_6", "dim_0_6"]
+        assert dataset["wide"].attrs == {"dimensions": ["lat"]}
+    sealpoint.save(tensors, tmp_path / "d", tensor_attributes={**of_tensors, "wide": {"dimensions": ["lat", "t"]}})
+    with pytest.raises(sealpoint.MismatchError, match=r"dimension t has 8 elements, expected 6 as in rho; .*\[tensor wide\]"):
+        open_(tmp_path / "d")
+    assert "wide" not in open_(tmp_path / "d", drop_variables="wide")
+
+
+def test_a_dataset_is_saved_and_comes_back(tmp_path):
+    days = numpy.datetime64("2026-11-30", "ns") + numpy.arange(6) * numpy.timedelta64(1, "D")
+    rho = xarray.DataArray(CUBE, dims=["day", "lat", "lon"], attrs={"units": "K", "range": [0.0, 1.0]},
+                           coords={"day": days, "height": ("lat", numpy.arange(7.0))})  # fmt: skip
+    dataset = xarray.Dataset({"rho": rho, "mask": ("lat", numpy.arange(7) > 3), "n": 3}, attrs={"title": "a run"})
+    assert isinstance(save(dataset, tmp_path / "c", step=4), sealpoint.CommitInfo) and sealpoint.open(tmp_path / "c").step == 4
+    with open_(tmp_path / "c") as found:
+        xarray.testing.assert_identical(xarray.decode_cf(found).load(), dataset)
+    save(rho.rename("rho"), tmp_path / "d")
+    assert open_(tmp_path / "d")["rho"].dims == rho.dims
+    with pytest.raises(sealpoint.InvalidArgumentError, match=r"tensor_attributes.*'rho'"):
+        save(rho.rename("rho").assign_attrs(bad=None), tmp_path / "e")
+    with pytest.raises(sealpoint.Error, match="text"):
+        save(xarray.Dataset({"text": ("x", numpy.array(["a", "b"]))}), tmp_path / "e")
+    assert not (tmp_path / "e").exists()

@@ -246,7 +246,7 @@ def convert(
         if dtype is not None:
             state = cast(state, dtype)
         _check_objects(state, to)
-        if base is not None or to not in ("sealpoint", "safetensors", "hf", "delta"):
+        if base is not None or to not in ("sealpoint", "safetensors", "hf", "delta", "hdf5"):
             _note_attributes(state, to)
         if base is not None and to != "delta" and opened.format != "delta":
             raise InvalidArgumentError("base (--base) is set, but neither the source nor the destination is a delta", path=source)

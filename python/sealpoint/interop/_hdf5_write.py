@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes HDF5 files with h5py: a dataset per tensor, and an attribute of the root group per number or string."""
+"""Writes HDF5 files with h5py: a dataset per tensor, and an attribute of the root group per number or string.
+
+Attributes of tensors and of the checkpoint become those of datasets and of the root group.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ from sealpoint.interop._torch_write import empty_mappings
 
 # All versions of HDF5 since 1.8 read the file. Older forms have no room for long attributes.
 _VERSIONS = ("v108", "latest")
+_ROOT = "/"
 _NUMBERS = range(-(2**63), 2**64)
 
 
@@ -50,32 +54,38 @@ def _converted(path: str) -> Iterator[None]:
 
 
 class Content(NamedTuple):
-    """Content of a file. ``links`` has further paths of tensors, and ``values`` the attributes of the root group."""
+    """Content of a file. ``links`` has further paths of tensors, and ``values`` the attributes of each group and dataset."""
 
     links: dict[str, str]
-    values: dict[str, Any]
+    values: dict[str, dict[str, Any]]
 
 
 def content_of(state: State) -> Content:
     """Returns the content of the file for a state. Raises UnsupportedError for an item that HDF5 cannot store unchanged."""
     _h5py()
     state.notes.extend(f"{text_of(path)} is an empty mapping, which HDF5 does not keep" for path in empty_mappings(state.tree))
-    content, paths = Content({}, {}), dict.fromkeys(state.tensors)
+    content, paths = Content({}, {_ROOT: dict(state.attributes)}), dict.fromkeys(state.tensors)
     for path, node in leaves(state.tree):
         name = text_of(path)
         if kind_of(node) != "tensor":
-            content.values[name] = _value(name, node)
+            if name in state.attributes:
+                raise UnsupportedError("a value and an attribute have this name; leave the value out (--drop)", object=name)
+            content.values[_ROOT][name] = _value(name, node)
         elif name != node["name"]:
             content.links[name] = node["name"]
             if paths.setdefault(name, node["name"]) != node["name"]:
                 raise UnsupportedError("two places of the state have this name", tensor=name)
     for tensor in state.tensors.values():
+        content.values[tensor.name] = getattr(tensor, "attributes", {})
         if tensor.dtype not in TO_NUMPY_CODE:
             cast = "convert it (--dtype f32), " if tensor.dtype in FLOATS else ""
             raise UnsupportedError(
                 f"dtype is {tensor.dtype}, which HDF5 lacks; {cast}leave it out (--drop), or choose another format (--to)",
                 tensor=tensor.name,
             )
+    for place, values in content.values.items():
+        if lost := next((name for name, value in values.items() if not all(map(_is_text, [name, *_items(value)]))), None):
+            raise UnsupportedError(f"HDF5 cannot store the text of the attribute {lost}", tensor=place)
     for name in paths:
         parts = name.split("/")
         if "\0" in name or not {"", "."}.isdisjoint(parts):
@@ -91,20 +101,29 @@ def _value(name: str, node: Any) -> Any:
     value = _tree.Decoder(str).decode(node) if is_plain else None
     if value is None or (type(value) is int and value not in _NUMBERS):
         raise UnsupportedError("HDF5 stores only numbers and strings beside tensors; leave it out (--tensors-only)", object=name)
-    for text in (name, value):
-        if isinstance(text, str) and (not is_text(text) or "\0" in text or text is name == ""):
-            raise UnsupportedError("HDF5 has no attribute with this text; leave it out (--tensors-only)", object=name)
+    if not name or not _is_text(name) or not _is_text(value):
+        raise UnsupportedError("HDF5 has no attribute with this text; leave it out (--tensors-only)", object=name)
     return value
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_text(value: Any) -> bool:
+    return not isinstance(value, str) or (is_text(value) and "\0" not in value)
 
 
 def write(state: State, content: Content, path: str, work: Work) -> None:
     """Writes a new file, which the caller makes durable. Raises NoSpaceError, IoError, and the errors of sources."""
     tensors = state.tensors.values()
     with _converted(path), _h5py().File(path, "x", libver=_VERSIONS) as file:
-        for name, value in content.values.items():
-            file.attrs[name] = value
         for tensor in tensors:
             file.create_dataset(tensor.name, tensor.shape, TO_NUMPY_CODE[tensor.dtype])
+        for place, values in content.values.items():
+            for name, value in values.items():
+                is_text_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+                file[place].attrs.create(name, value, dtype=_h5py().string_dtype() if is_text_list else None)
         work.begin("convert", sum(map(size_of, tensors)))
         work.run(lambda tensor: _fill(file[tensor.name], tensor, work), tensors)
         for link, name in content.links.items():
@@ -149,10 +168,11 @@ class _Dataset:
 def verify(state: State, content: Content, path: str, work: Work) -> int:
     """Compares a file with its source. Returns the compared size in bytes. Raises CorruptError and MismatchError."""
     with _converted(path), _h5py().File(path, "r") as file:
-        for name, value in content.values.items():
-            found = file.attrs.get(name)
-            if repr(found.item() if isinstance(found, numpy().generic) else found) != repr(value):
-                raise MismatchError("value in the destination differs from the value in the source", path=path, object=name)
+        for place, values in content.values.items():
+            for name, value in values.items():
+                found = file[place].attrs.get(name)
+                if repr(found.tolist() if hasattr(found, "tolist") else found) != repr(value):
+                    raise MismatchError("value in the destination differs from the value in the source", path=path, object=name)
         for link, name in content.links.items():
             if file[link] != file[name]:
                 raise CorruptError(f"is not the tensor {name}, as in the source", path=path, tensor=link)
