@@ -25,7 +25,7 @@ from sealpoint.interop._copy import Work, buffer_for, compare
 from sealpoint.interop._dtypes import TO_NUMPY_CODE
 from sealpoint.interop._files import io_error
 from sealpoint.interop._select import leaves
-from sealpoint.interop._source import Reader, State, Tensor, size_of, slices_of
+from sealpoint.interop._source import Reader, State, Tensor, attributes_of, size_of, slices_of
 from sealpoint.interop._torch_write import empty_mappings
 
 # All versions of HDF5 since 1.8 read the file. Older forms have no room for long attributes.
@@ -76,7 +76,7 @@ def content_of(state: State) -> Content:
             if paths.setdefault(name, node["name"]) != node["name"]:
                 raise UnsupportedError("two places of the state have this name", tensor=name)
     for tensor in state.tensors.values():
-        content.values[tensor.name] = getattr(tensor, "attributes", {})
+        content.values[tensor.name] = attributes_of(tensor)
         if tensor.dtype not in TO_NUMPY_CODE:
             cast = "convert it (--dtype f32), " if tensor.dtype in FLOATS else ""
             raise UnsupportedError(
