@@ -31,7 +31,7 @@ HostileMetadata WithAttributes(const std::optional<std::string>& of_tensor, int 
 }
 
 Result<Metadata> DecodeWith(const HostileMetadata& index,
-                        const AnnouncedFields& announced = {.attributes = true}) {
+                            const AnnouncedFields& announced = {.attributes = true}) {
   const auto owner = std::make_shared<const Bytes>(testing::EncodeHostileIndex(index));
   return Metadata::Decode(MetadataKind::kIndex, owner, *owner, {}, announced);
 }
