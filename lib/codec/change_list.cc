@@ -159,6 +159,7 @@ std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
 // be predicted wrongly as often as changes are rare.
 class Positions {
  public:
+  void Clear() { count_ = 0; }
   void Append(std::uint64_t mask, std::size_t first) {
     for (int i = 0; i < kWithoutBranch; ++i) {
       at_[count_] =
@@ -176,7 +177,7 @@ class Positions {
  private:
   static constexpr int kWithoutBranch = 2;
 
-  std::array<std::uint16_t, kBatchElements + 1> at_;  // one more: what is written and not counted
+  std::array<std::uint16_t, kBatchElements + 1> at_{};  // one more: what is written and not counted
   std::size_t count_ = 0;
 };
 
@@ -188,9 +189,10 @@ void Prefetch(const std::byte* at) {
 
 // At most kBatchElements elements, of which the first one is element `first_element` of the chunk.
 template <std::size_t kElementSize>
-void ScanBatch(ByteSpan raw, ByteSpan base, std::size_t first_element, ListWriter& out) {
+void ScanBatch(ByteSpan raw, ByteSpan base, std::size_t first_element, Positions& positions,
+               ListWriter& out) {
   constexpr std::size_t kMaskBytes = kMaskBits * kElementSize;
-  Positions positions;
+  positions.Clear();
   std::size_t at = 0;
   for (; at + kMaskBytes <= raw.size(); at += kMaskBytes) {
     Prefetch<kMaskBytes>(base.data() + at + kPrefetchBytes);
@@ -212,10 +214,11 @@ void ScanBatch(ByteSpan raw, ByteSpan base, std::size_t first_element, ListWrite
 template <std::size_t kElementSize>
 void Scan(ByteSpan raw, ByteSpan base, std::size_t first_byte, ListWriter& out) {
   constexpr std::size_t kBatchBytes = kBatchElements * kElementSize;
+  Positions positions;
   for (std::size_t at = 0; at < raw.size(); at += kBatchBytes) {
     const std::size_t size = std::min(kBatchBytes, raw.size() - at);
     ScanBatch<kElementSize>(raw.subspan(at, size), base.subspan(at, size),
-                            (first_byte + at) / kElementSize, out);
+                            (first_byte + at) / kElementSize, positions, out);
   }
 }
 
