@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: see scripts
 
 import numpy  # noqa: E402
 import sealpoint  # noqa: E402
-from sealpoint.interop import convert  # noqa: E402
+from sealpoint.interop import convert, open_source  # noqa: E402
 from test_inspect_formats import check_same  # noqa: E402
 
 MADE = "megatron_torch_0.19.2"
@@ -28,14 +28,24 @@ def arrays_of(path):
             .reshape(checkpoint[name].shape) for name in checkpoint}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["2_1_g", "2_2_", "2_2_gt"])
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@pytest.mark.parametrize("name", ["2_1_g", "2_2_d", "2_2_gt"])
 @pytest.mark.parametrize("inside", ["", "iter_0000005"])
 def test_the_ranks_are_joined_as_in_torch_dist(name, inside, unpack, tmp_path):
     folder = unpack(MADE) / name
-    report = convert(folder / "ranks" / inside, tmp_path / "made", drop=["optimizer"], verify=True)
+    drop = ["optimizer"] if "d" in name else ["optimizer", "opt_param_scheduler"]
+    report = convert(folder / "ranks" / inside, tmp_path / "made", drop=drop, verify=True)
     assert (report.source_format, report.is_whole, report.left_out) == ("megatron_torch", True, [])
-    convert(folder / "whole", tmp_path / "whole", drop=["*_extra_state*"])
-    found, whole = arrays_of(tmp_path / "made"), arrays_of(tmp_path / "whole")
+    convert(folder / "whole", tmp_path / "whole", drop=["*_extra_state*", "optimizer.*", "common_state*"])
+    check_values(arrays_of(tmp_path / "made"), arrays_of(tmp_path / "whole"))
+    assert sealpoint.open(tmp_path / "made").step == 5 and check_same(folder / "ranks" / inside) is None
+    shown = subprocess.run([sys.executable, "-m", "sealpoint", "ls", folder / "ranks"], capture_output=True, text=True, check=True)
+    assert "directory of Megatron's ranks (--ckpt-format torch), step 5" in shown.stdout
+
+
+def check_values(found, whole):
     seen = set()
     for key, array in found.items():
         for ours, theirs in IN_WHOLE.items():
@@ -48,10 +58,32 @@ def test_the_ranks_are_joined_as_in_torch_dist(name, inside, unpack, tmp_path):
             expected = whole[key]
         seen.add(key)
         assert numpy.array_equal(array, expected), key
-    assert seen == whole.keys() and sealpoint.open(tmp_path / "made").step == 5
-    assert check_same(folder / "ranks" / inside) is None
-    shown = subprocess.run([sys.executable, "-m", "sealpoint", "ls", folder / "ranks"], capture_output=True, text=True, check=True)
-    assert "directory of Megatron's ranks (--ckpt-format torch), step 5" in shown.stdout
+    assert seen == whole.keys()
+
+
+@pytest.mark.parametrize("name", ["2_1_g", "2_2_gt"])
+def test_the_moments_are_those_that_megatron_loads(name, unpack, tmp_path):
+    folder = unpack(MADE) / name
+    report = convert(folder / "ranks", tmp_path / "made", verify=True)
+    assert [entry.name for entry in report.left_out] == ["opt_param_scheduler"]
+    convert(folder / "whole", tmp_path / "whole", match=["optimizer.state.*"])
+    found, whole = arrays_of(tmp_path / "made"), arrays_of(tmp_path / "whole")
+    prefix = "optimizer.state."
+    for kind in MOMENTS:
+        check_values({key.removeprefix(prefix).removesuffix(f".{kind}"): array for key, array in found.items()
+                      if key.startswith(prefix) and key.endswith(f".{kind}")},
+                     {key.removeprefix(f"{prefix}{kind}."): array for key, array in whole.items()
+                      if key.startswith(f"{prefix}{kind}.")})  # fmt: skip
+    with open_source(folder / "ranks") as source:
+        state = source.tree["optimizer"]
+        names = [key for key in found if not key.startswith(prefix)]
+        decayed, others = (set(group["params"]) for group in state["param_groups"])
+        assert decayed | others == set(names) == state["state"].keys() and not decayed & others
+        assert others == {key for key in names if found[key].ndim == 1}
+        assert [group["wd_mult"] for group in state["param_groups"]] == [1.0, 0.0]
+    steps = {found[key].view("f4").item() for key in found if key.endswith(".step")} if name == "2_1_g" else {
+        one["step"] for one in state["state"].values()}  # fmt: skip
+    assert steps == {2}
 
 
 SIZES = {"hidden_size": 4, "num_attention_heads": 2, "kv_channels": 2, "ffn_hidden_size": 6, "swiglu": False,
@@ -166,8 +198,10 @@ def test_files_without_crc(tmp_path):
     expected = torch.load(folder / "mp_rank_00/model_optim_rng.pt", weights_only=False)["model"]
     made = sealpoint.open(tmp_path / "made")
     assert all(made[name].tobytes() == tensor.numpy().tobytes() for name, tensor in expected.items())
-    with pytest.raises(sealpoint.CorruptError, match=r"has no CRC-32 \[tensor decoder.final_layernorm.weight"):
-        convert(write(tmp_path / "two/iter_0000005", **old), tmp_path / "other")
+    assert convert(write(tmp_path / "two/iter_0000005", **old), tmp_path / "joined").tensor_count == 4
+    differs = write(tmp_path / "other/iter_0000005", change=put("decoder.final_layernorm.weight", torch.ones(4)), **old)
+    with pytest.raises(sealpoint.CorruptError, match="here it differs from rank 0"):
+        convert(differs, tmp_path / "other_made")
 
 
 def test_tied_embeddings_that_differ(tmp_path):
@@ -178,3 +212,75 @@ def test_tied_embeddings_that_differ(tmp_path):
 
     with pytest.raises(sealpoint.CorruptError, match="differs from the embeddings"):
         convert(write(tmp_path / "iter_0000005", 2, tie), tmp_path / "made")
+
+
+def with_optimizer(rank, stage, state):
+    """As Float16OptimizerWithFloat16Params stores it: the weights, then the norms."""
+    model = state["model"]
+    for name in model:
+        model[name] = model[name].bfloat16()
+    groups = [[name for name in model if "norm" not in name], [name for name in model if "norm" in name]]
+    order = [*groups[0], *groups[1]]
+    made = {number: {"exp_avg": model[name].float() + number, "exp_avg_sq": model[name].float() * 2}
+            for number, name in enumerate(order)}  # fmt: skip
+    numbers = [[order.index(name) for name in group] for group in groups]
+    state["optimizer"] = {
+        "optimizer": {"state": made, "param_groups": [{"lr": 0.1, "step": 7, "params": group} for group in numbers]},
+        "fp32_from_fp16_params": [[model[name].float() for name in group] for group in groups],
+    }
+
+
+def changed(change, of=(1,)):
+    def both(rank, stage, state):
+        with_optimizer(rank, stage, state)
+        if rank in of:
+            change(state["optimizer"])
+
+    return both
+
+
+def swap(groups):
+    groups[0][0], groups[0][1] = groups[0][1], groups[0][0]
+
+
+UNCONFIRMED = {
+    "copies in another order": lambda one: swap(one["fp32_from_fp16_params"]),
+    "a copy of another training": lambda one: one["fp32_from_fp16_params"][1][0].add_(1),
+    "a copy that differs at its end": lambda one: one["fp32_from_fp16_params"][0][0].view(-1)[-1:].add_(1),
+    "another shape": lambda one: one["optimizer"]["state"][0].update(exp_avg=torch.ones(16)),
+    "a moment of a norm that differs": lambda one: one["optimizer"]["state"][3]["exp_avg"].add_(1),
+    "another step": lambda one: one["optimizer"]["param_groups"][0].update(step=8),
+    "a parameter without state": lambda one: one["optimizer"]["state"].pop(1),
+    "a parameter without a moment": lambda one: one["optimizer"]["state"][1].pop("exp_avg"),
+    "a parameter without a number": lambda one: one["optimizer"]["param_groups"][0]["params"].pop(),
+    "a copy too many": lambda one: (one["fp32_from_fp16_params"][1].append(torch.ones(4)),
+                                    one["optimizer"]["param_groups"][1]["params"].append(9)),
+    "a copy that fits two groups": lambda one: (one["fp32_from_fp16_params"].append([one["fp32_from_fp16_params"][0][0]]),
+                                                one["optimizer"]["param_groups"].append({"params": [0]})),
+    "a group too few": lambda one: one["fp32_from_fp16_params"].pop(),
+    "no copies": lambda one: one.pop("fp32_from_fp16_params"),
+    "no state": lambda one: one.clear(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNCONFIRMED)
+@pytest.mark.parametrize("of", [(1,), (0, 1)])
+def test_moments_that_cannot_be_confirmed_are_left_out(name, of, tmp_path):
+    fits = of == (0, 1) and name in ("a moment of a norm that differs", "another step", "a parameter without a moment")
+    folder = write(tmp_path / "iter_0000005", change=changed(UNCONFIRMED[name], of))
+    report = convert(folder, tmp_path / "made")
+    assert [entry.name for entry in report.left_out] == ([] if fits else ["optimizer"])
+    assert report.is_whole == fits
+    made = sealpoint.open(tmp_path / "made")
+    assert (sorted(made) == sorted(SHAPES)) == (not fits) and check_same(folder) is None
+
+
+def test_other_state_is_left_out_by_name(tmp_path):
+    folder = write(tmp_path / "iter_0000005", change=changed(
+        lambda one: (one.update(grad_scaler={"scale": 1.0}), one["optimizer"]["state"][0].update(row=torch.ones(2))), (0, 1)))
+    report = convert(folder, tmp_path / "made", verify=True)
+    assert [entry.name for entry in report.left_out] == ["optimizer.state.*.row", "grad_scaler"]
+    with open_source(folder) as source:
+        assert source.tree["optimizer"]["state"][QKV]["step"] == 7
+    with pytest.raises(sealpoint.LimitExceededError):
+        convert(folder, tmp_path / "other", metadata_memory_bytes=20_000)

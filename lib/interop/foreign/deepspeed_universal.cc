@@ -50,7 +50,7 @@ class Universal {
  private:
   void ReadState(const Parameter& parameter, const std::string& path) {
     std::set<std::string> moments = {"exp_avg", "exp_avg_sq"};
-    optimizer_.AddStep(parameter.name, *common_, step_);
+    optimizer_.AddStep(parameter.name, FlatOptimizer::StepOf(*common_, step_));
     for (const SourceEntry& entry : files_.List(path)) {
       const bool is_kind = entry.name.ends_with(kOfTorch);
       const std::string kind =
@@ -60,7 +60,9 @@ class Universal {
         optimizer_.Add(parameter.name, kind, TensorAt(file, parameter));
       } else if (is_kind && kind == kStepKind && step_ == nullptr) {
         const std::unique_ptr<TorchArchive> archive = OpenTorchShard(file, files_);
-        Checked(file, [&] { optimizer_.AddStep(parameter.name, *archive, &archive->root()); });
+        Checked(file, [&] {
+          optimizer_.AddStep(parameter.name, FlatOptimizer::StepOf(*archive, &archive->root()));
+        });
       } else if (!is_kind || kind != kWeightKind) {
         optimizer_.LeaveOut(kind);
       }

@@ -94,6 +94,7 @@ class SourceFiles {
   std::shared_ptr<const SourceFile> Open(const std::string& path);
   // The number of a file, which may not have been opened.
   std::size_t NumberOf(const std::string& path);
+  const std::string& PathOf(std::size_t number) const { return paths_.at(number); }
   std::vector<std::string> TakePaths() { return std::move(paths_); }
   // Sorted by name; the result of the first call is kept.
   std::vector<SourceEntry> List(const std::string& directory);

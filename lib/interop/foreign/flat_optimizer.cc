@@ -17,19 +17,21 @@ using Kind = Pickled::Kind;
 
 constexpr const char* kStep = "step";
 constexpr const char* kState = "state";
-constexpr const char* kGroups = "param_groups";
 constexpr const char* kNumbers = "params";       // of a group
 constexpr const char* kOptimizer = "optimizer";  // entry of the tree
 constexpr std::uint64_t kEntryCost = 1024;       // memory of a tensor and its node, in bytes
 
-// Other state belongs to a whole partition, or is not known to have a part for each parameter.
-bool IsMoment(std::string_view kind) {
+}  // namespace
+
+bool FlatOptimizer::IsMoment(std::string_view kind) {
   constexpr std::array<std::string_view, 6> kKinds = {
       "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg"};
   return std::ranges::find(kKinds, kind) != kKinds.end();
 }
 
-}  // namespace
+std::string FlatOptimizer::NameOfState(std::string_view parameter, std::string_view kind) {
+  return StrCat(kOptimizer, ".", kState, ".", parameter, ".", kind);
+}
 
 std::optional<FlatOptimizer::Step> FlatOptimizer::StepOf(const TorchArchive& archive,
                                                          const Pickled* step) {
@@ -137,7 +139,7 @@ void FlatOptimizer::Put(const std::string& parameter, const std::string& kind, F
 
 void FlatOptimizer::Add(const std::string& parameter, const std::string& kind,
                         ForeignTensor tensor) {
-  const std::string name = StrCat(kOptimizer, ".", kState, ".", parameter, ".", kind);
+  const std::string name = NameOfState(parameter, kind);
   Put(parameter, kind, TensorNode(name));
   if (tensor.dtype == DType::kNone) tensor.dtype = DType::kF32;  // no elements
   if (!state_.tensors.emplace(name, std::move(tensor)).second) {
@@ -145,15 +147,10 @@ void FlatOptimizer::Add(const std::string& parameter, const std::string& kind,
   }
 }
 
-void FlatOptimizer::PutStep(const std::string& parameter, const std::optional<Step>& step) {
+void FlatOptimizer::AddStep(const std::string& parameter, const std::optional<Step>& step) {
   if (!step) return;
   if (step->tensor) return Add(parameter, kStep, *step->tensor);
   Put(parameter, kStep, step->number);
-}
-
-void FlatOptimizer::AddStep(const std::string& parameter, const TorchArchive& archive,
-                            const Pickled* step) {
-  PutStep(parameter, StepOf(archive, step));
 }
 
 void FlatOptimizer::NoteScaler(const Pickled& optimizer) {
@@ -168,7 +165,7 @@ void FlatOptimizer::AddSteps(const Names& names) {
                         names.size()));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    for (const std::string& name : names[i]) PutStep(name, steps_[i]);
+    for (const std::string& name : names[i]) AddStep(name, steps_[i]);
   }
 }
 

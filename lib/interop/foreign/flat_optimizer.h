@@ -19,11 +19,26 @@
 
 namespace sealpoint::internal::foreign {
 
+inline constexpr const char* kGroups = "param_groups";  // in a state dict
+
 // State of an optimizer whose parameters are flattened groups of a model's parameters. Each rank
 // has a partition of each group. All functions throw std::invalid_argument or Failure.
 class FlatOptimizer {
  public:
   using Names = std::vector<std::vector<std::string>>;  // of the model's parameters, by group
+  struct Step {
+    std::string bytes{};  // to compare
+    std::optional<ForeignTensor> tensor{};
+    std::int64_t number = 0;
+  };
+
+  // False for state that belongs to a whole partition, or is not known to have a part for each
+  // parameter.
+  static bool IsMoment(std::string_view kind);
+  // In the tree.
+  static std::string NameOfState(std::string_view parameter, std::string_view kind);
+  // Empty unless it is a number or a tensor of one element.
+  static std::optional<Step> StepOf(const TorchArchive& archive, const Pickled* step);
 
   // `state` gets tensors, and names of what is left out.
   FlatOptimizer(SourceFiles& files, ForeignCheckpoint& state) : files_(files), state_(state) {}
@@ -38,8 +53,7 @@ class FlatOptimizer {
 
   // For a parameter of the model.
   void Add(const std::string& parameter, const std::string& kind, ForeignTensor tensor);
-  // Nothing unless it is a number or a tensor of one element.
-  void AddStep(const std::string& parameter, const TorchArchive& archive, const Pickled* step);
+  void AddStep(const std::string& parameter, const std::optional<Step>& step);
   // For all parameters, the steps of the first rank.
   void AddSteps(const Names& names);
   void AddGroups(const TorchArchive& archive, const Pickled& groups);
@@ -51,18 +65,11 @@ class FlatOptimizer {
   ForeignNode TakeNode(const Names& names);
 
  private:
-  struct Step {
-    std::string bytes{};  // to compare
-    std::optional<ForeignTensor> tensor{};
-    std::int64_t number = 0;
-  };
   using States = std::map<std::uint64_t, const Pickled*>;  // by number of the group
 
-  static std::optional<Step> StepOf(const TorchArchive& archive, const Pickled* step);
   void CheckSteps(const TorchArchive& archive, const Pickled& optimizer, const States& states,
                   std::size_t groups);
   void FindKinds(const States& states, std::size_t groups);
-  void PutStep(const std::string& parameter, const std::optional<Step>& step);
   void Put(const std::string& parameter, const std::string& kind, ForeignNode node);
 
   SourceFiles& files_;

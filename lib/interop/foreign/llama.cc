@@ -125,7 +125,7 @@ class LlamaFolder {
     if (division.cut != Cut::kNone) {
       division.size = CappedMul(shape[static_cast<std::size_t>(division.cut)], shards_.size());
     }
-    state_.tensors.emplace(name, Joined(name, shards_, division));
+    state_.tensors.emplace(name, Joined(name, shards_, division, files_));
   }
 
   // A tensor that is divided in another way than its name says would be joined wrong in silence.

@@ -19,6 +19,7 @@
 #include "lib/interop/foreign/failure.h"
 #include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/join.h"
+#include "lib/interop/foreign/megatron_optimizer.h"
 #include "lib/interop/foreign/node.h"
 #include "lib/interop/foreign/others.h"
 #include "lib/interop/foreign/torch_values.h"
@@ -100,7 +101,8 @@ Division DivisionOf(std::string_view name, const Arguments& args) {
 
 class MegatronTorch {
  public:
-  MegatronTorch(const std::string& path, SourceFiles& files) : files_(files) {
+  MegatronTorch(const std::string& path, SourceFiles& files)
+      : files_(files), optimizer_(files, state_) {
     state_.format = "megatron_torch";
     state_.path = path;
     state_.digest = "CRC-32 of the zips";
@@ -122,11 +124,8 @@ class MegatronTorch {
       JoinStage(shards);
     }
     CheckFolders();
+    AddOptimizer();
     state_.tree = MappingNode(std::move(leaves_));
-    state_.left_out.push_back({"optimizer", 0,
-                               "optimizer, schedule and random states in the files of the ranks: "
-                               "only the weights are read",
-                               true});
     if (has_extra_state_) {
       state_.left_out.push_back(
           {"_extra_state", 0, "values of Transformer Engine's modules", true});
@@ -139,6 +138,22 @@ class MegatronTorch {
   }
 
  private:
+  void AddOptimizer() {
+    ForeignNode node = optimizer_.TakeNode();
+    if (node.is_null()) {
+      constexpr const char* kWhy =
+          "optimizer, schedule and random states in the files of the ranks: only the weights are "
+          "read, because which state belongs to which parameter cannot be confirmed: ";
+      state_.left_out.push_back({"optimizer", 0, StrCat(kWhy, optimizer_.reason()), true});
+      return;
+    }
+    leaves_.push_back({"optimizer", std::move(node)});
+    for (const std::string& key : other_state_) {
+      state_.left_out.push_back(
+          {key, 0, "state of schedule or trainer, in the files of the ranks", true});
+    }
+  }
+
   struct Shard {
     std::string path;
     Arguments args;
@@ -196,7 +211,23 @@ class MegatronTorch {
       shard.names.push_back(name);
       shard.tensors[name] = found.tensors.at(stored);
     }
+    optimizer_.AddRank({archive, shard.names, shard.tensors});
+    NoteOtherState(root);
     return shard;
+  }
+
+  void NoteOtherState(const Pickled& root) {
+    constexpr std::string_view kRead =
+        " args checkpoint_version content_metadata iteration model optimizer ";
+    for (const auto& [key, value] : PairsOf(root)) {
+      const std::string name = NameOf(*key);
+      const bool is_read = kRead.find(StrCat(" ", name, " ")) != kRead.npos;
+      if (!is_read && !value->is(Kind::kNone)) other_state_.insert(name);
+    }
+    const Pickled* const optimizer = Find(root, "optimizer");
+    const bool has_scaler = optimizer != nullptr && optimizer->is(Kind::kMapping) &&
+                            Find(*optimizer, "grad_scaler") != nullptr;
+    if (has_scaler) other_state_.insert("grad_scaler");
   }
 
   // All ranks are of one training and of one save.
@@ -241,14 +272,16 @@ class MegatronTorch {
       const Shard& first = shards.front();
       const Division division = DivisionOf(name, first.args);
       CheckDivision(name, first.tensors.at(name), division, first.path);
-      ForeignTensor joined = Joined(name, shards, division);
+      ForeignTensor joined = Joined(name, shards, division, files_);
       const std::string global = GlobalName(name, layers);
       if (IsCopyOfEmbeddings(global, joined, shards.front())) continue;
       if (!state_.tensors.emplace(global, std::move(joined)).second) {
         FailAt(Code::kCorrupt, shards.front().path, global, "stored in two pipeline stages");
       }
       leaves_.push_back({global, TensorNode(global)});
+      optimizer_.Join(name, global, division);
     }
+    optimizer_.EndStage();
     layers_ += layers;
   }
 
@@ -259,9 +292,8 @@ class MegatronTorch {
     const bool is_copy = name == kOutputLayer && stages_ > 1 &&
                          shard.args["untie_embeddings_and_output_weights"] == 0;
     if (!is_copy) return false;
-    if (found != state_.tensors.end() && AreSame(found->second, joined)) return true;
-    FailAt(Code::kCorrupt, shard.path, name,
-           "differs from the embeddings, with which it is tied, or has no CRC-32");
+    if (found != state_.tensors.end() && AreSame(found->second, joined, files_)) return true;
+    FailAt(Code::kCorrupt, shard.path, name, "differs from the embeddings, with which it is tied");
   }
 
   // Stages count their layers from 0. Notes how many there are.
@@ -296,6 +328,8 @@ class MegatronTorch {
 
   SourceFiles& files_;
   ForeignCheckpoint state_;
+  MegatronOptimizer optimizer_;
+  std::set<std::string> other_state_;  // that is not read
   std::uint64_t ranks_ = 0;
   std::uint64_t stages_ = 0;
   std::uint64_t layers_ = 0;  // of the stages before
