@@ -98,15 +98,17 @@ def test_copies_and_conversions_keep_them(saved, tmp_path):
     convert(tmp_path / "model.safetensors", tmp_path / "back", verify=True)
     for name in ("exact", "coded", "merged", "back"):
         expect_same(tmp_path / name)
+    with sealpoint.open(tmp_path / "back") as checkpoint:
+        assert "safetensors.metadata" not in checkpoint.objects
     convert(saved, tmp_path / "renamed", rename=[("t", "u")], match=["t"])
     with sealpoint.open(tmp_path / "renamed") as checkpoint:
         assert checkpoint["u"].attributes == OF_TENSOR
     report = convert(saved, tmp_path / "model.pt")
     assert "attributes cannot be stored in the format torch" in report.notes
-    convert(saved, tmp_path / "full", to="delta")
-    convert(tmp_path / "full", tmp_path / "of_full")
+    convert(saved, tmp_path / "weight_v000001", to="delta")
+    convert(tmp_path / "weight_v000001", tmp_path / "of_full")
     expect_same(tmp_path / "of_full")
-    report = convert(saved, tmp_path / "changes", to="delta", base=tmp_path / "full")
+    report = convert(saved, tmp_path / "weight_v000002", to="delta", base=tmp_path / "weight_v000001")
     assert "attributes cannot be stored in the format delta" in report.notes
 
 

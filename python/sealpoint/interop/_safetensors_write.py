@@ -25,6 +25,8 @@ INDEX = "model.safetensors.index.json"
 METADATA = "safetensors.metadata"
 # Entry with the configuration of an adapter of PEFT, and the name of its weights.
 _ADAPTER, _ADAPTER_FILE = "adapter_config", "adapter_model"
+# The entry that transformers expects. Alone it is no metadata.
+_PLAIN = {"format": "pt"}
 TREE_KEY, OBJECT_KEY = "sealpoint.tree", "sealpoint.object."
 # Attributes as JSON: those of the checkpoint, then those of tensors by name.
 ATTRIBUTES_KEY = "sealpoint.attributes"
@@ -78,7 +80,7 @@ def lay_out_directory(state: State, shard_bytes_max: int, version: str | None = 
 
 def _metadata(state: State) -> dict[str, str]:
     """Returns the metadata: the entries that transformers expects, and all non-tensor values, so that no value is lost."""
-    metadata = {"format": "pt"}
+    metadata = dict(_PLAIN)
     for name, (media_type, data) in state.all_objects.items():
         if name == METADATA:
             metadata.update(json.loads(data))
@@ -106,7 +108,7 @@ def take_attributes(state: State) -> None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Error) as error:
         raise CorruptError(f"{ATTRIBUTES_KEY} in __metadata__ is malformed: {error!r:.100}", path=state.path) from None
     state.objects[METADATA] = (media_type, json.dumps(metadata).encode())
-    if not metadata:
+    if metadata in ({}, _PLAIN):
         del state.objects[METADATA]
 
 
