@@ -135,7 +135,8 @@ def _prose(text):
 def _stated(name, line):
     """The rule that a line states: in container.md a paragraph of its own, elsewhere a row whose first cell it is."""
     stated = re.match(rf"- \*\*({RULE})\*\* ", line) if name == "container" else None
-    row = re.match(rf"\| ({RULE}) \|", line) if name in ("commit", "series", "staged", "fingerprint", "delta") else None
+    has_rows = name in ("commit", "series", "staged", "fingerprint", "attributes", "delta")
+    row = re.match(rf"\| ({RULE}) \|", line) if has_rows else None
     return (stated or row or {1: None})[1]
 
 

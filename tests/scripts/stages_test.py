@@ -18,8 +18,8 @@ import unittest
 SCRIPT = pathlib.Path(sys.argv.pop())
 PRODUCT = ["packages", "gcc", "python"]
 REST = ["deep", "sanitizers", "lint", "frameworks", "minimal", "site", "demo", "threads", "aarch64"]
-NIGHTLY = ["enumerations", "models", "mutants", "mutants-full", "newest-torch", "frameworks-full", "free-threaded", "fuzz-long",
-           "presets", "aarch64-full", "builds", "peers", "release", "scale"]
+NIGHTLY = ["enumerations", "models", "mutants", "mutants-full", "newest-torch", "newest-frameworks", "frameworks-full",
+           "free-threaded", "fuzz-long", "presets", "aarch64-full", "builds", "peers", "release", "scale"]
 # Writes down how it was called; FAILING is an expression for beginnings of calls.
 STUB = """#!/bin/bash
 call="$(basename "$0") $*"
@@ -41,8 +41,8 @@ class StagesTest(unittest.TestCase):
         shutil.copy(SCRIPT, self.root / "scripts/test.sh")
         stubs = [f"bin/{name}" for name in ("cmake", "ctest", "git", "clang-format-19")]
         names = ("install_packages.sh", "testing_table.py", "fuzz.sh", "python_env.sh", "mutants.py", "tidy.py", "each_source.py",
-                 "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "frameworks.sh", "peers.sh", "scale.sh", "wheels.sh",
-                 "debian.sh", "site.sh", "aarch64_sysroot.sh", "free_threaded.sh")
+                 "build_cost.sh", "demo.sh", "model.sh", "newest_torch.sh", "newest_frameworks.sh", "frameworks.sh", "peers.sh",
+                 "scale.sh", "wheels.sh", "debian.sh", "site.sh", "aarch64_sysroot.sh", "free_threaded.sh")
         for name in [*stubs, *(f"scripts/{item}" for item in names), "build/plain/tools/ckpt/ckpt"]:
             (self.root / name).write_text(STUB)
             (self.root / name).chmod(0o755)
