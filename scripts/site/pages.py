@@ -261,7 +261,7 @@ def navigation(pages):
     nav["Start"] = ["index.md", *nav["Start"], {"All pages": pages.add("docs/README.md")}, {"Changes": pages.add("CHANGELOG.md")},
                     {"Security": pages.add("SECURITY.md")}]
     nav["Reference"] += [{"Python": make_python(pages)}, {"C++": make_headers(pages)},
-                         {"C": [f"reference/{name}.md" for name in ("c", "c_ranks", "c_mpi")]},
+                         {"C": [f"reference/{name}.md" for name in ("c", "c_attributes", "c_ranks", "c_mpi")]},
                          {f"Specification, version {VERSION}": chapters}]
     nav["Internals"] += [{"Decisions": [pages.add("spec/decisions/README.md"), *decisions]}, {"Models": models},
                          *({title: pages.add(path)} for path, title in PROJECT.items())]
