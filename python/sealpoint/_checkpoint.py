@@ -416,10 +416,11 @@ class Objects(Mapping[str, bytes]):
 class Checkpoint(Mapping[str, Tensor]):
     """A committed checkpoint that is open for reading: an ordered mapping from names to lazy tensors.
 
-    Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same files even if the
-    directory is renamed or deleted. The object is a context manager. ``close`` and garbage collection close the files. Thread-safe;
-    no method is collective. A forked child may continue to read from the object. Unpickling the object, for example in a spawned
-    worker, opens the path again. If the path now contains a different checkpoint, unpickling raises MismatchError.
+    Opening verifies the marker and the index; reads verify the payload. The object keeps reading the same directory if it is
+    renamed. If the directory is deleted, reads raise IncompleteError. The object is a context manager. ``close`` and garbage
+    collection close the files. Thread-safe; no method is collective. A forked child may continue to read from the object.
+    Unpickling the object, for example in a spawned worker, opens the path again. If the path now contains a different checkpoint,
+    unpickling raises MismatchError.
 
     Examples:
         >>> import numpy, sealpoint
