@@ -146,13 +146,16 @@ std::uint64_t DifferingByWords(const std::byte* raw, const std::byte* base) {
 // A bit for each of kMaskBits elements.
 template <std::size_t kElementSize>
 std::uint64_t DifferingElements(const std::byte* raw, const std::byte* base) {
-  if constexpr (!kHasMasks<kElementSize>) return DifferingByWords<kElementSize>(raw, base);
-  std::uint64_t mask = 0;
-  for (std::size_t block = 0; block < kElementSize; ++block) {
-    mask |= DifferingInBlock<kElementSize>(raw + block * kBlockBytes, base + block * kBlockBytes)
-            << (block * kBlockBytes / kElementSize);
+  if constexpr (kHasMasks<kElementSize>) {
+    std::uint64_t mask = 0;
+    for (std::size_t block = 0; block < kElementSize; ++block) {
+      mask |= DifferingInBlock<kElementSize>(raw + block * kBlockBytes, base + block * kBlockBytes)
+              << (block * kBlockBytes / kElementSize);
+    }
+    return mask;
+  } else {
+    return DifferingByWords<kElementSize>(raw, base);
   }
-  return mask;
 }
 
 // Positions of changed elements. The first few of a mask are written without a branch, which would
