@@ -233,8 +233,8 @@ class HeaderReader {
     if (type == kBool) return bits == 1 ? "true" : "false";
     if (type == kFloat32 || type == kFloat64) {
       const bool is_wide = type == kFloat64;
-      const double value = is_wide ? std::bit_cast<double>(bits)
-                                   : std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+      const auto narrow = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+      const double value = is_wide ? std::bit_cast<double>(bits) : static_cast<double>(narrow);
       if (std::isfinite(value)) return FloatText(value);
       const auto high = static_cast<std::uint32_t>(bits >> 32);
       const auto low = static_cast<std::uint32_t>(bits);

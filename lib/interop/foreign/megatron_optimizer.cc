@@ -9,6 +9,7 @@
 
 #include "lib/convert/element_converter.h"
 #include "lib/interop/foreign/arguments.h"
+#include "lib/interop/foreign/formats.h"
 #include "lib/interop/foreign/torch_legacy.h"
 #include "lib/interop/foreign/torch_values.h"
 #include "lib/storage/path.h"
