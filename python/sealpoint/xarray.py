@@ -22,11 +22,11 @@ from sealpoint._checkpoint import Checkpoint, Tensor, open
 from sealpoint._dtypes import numpy_dtype
 from sealpoint._errors import Error, MismatchError, UnsupportedError
 from sealpoint._group import Group
+from sealpoint._native import MARKER
 from sealpoint._save import save as save_tensors
 from sealpoint._sealpoint import CommitInfo
 
 __all__ = ["SealpointBackend", "save"]
-_MARKER = "COMMIT"
 _DIMENSIONS = "dimensions"
 _xarray: Any = import_module("xarray")
 _backends: Any = import_module("xarray.backends")
@@ -128,7 +128,7 @@ class SealpointBackend(_backends.BackendEntrypoint):  # type: ignore[misc]
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
         with contextlib.suppress(Error, OSError):
-            return _paths.kind_of(f"{path_of(filename_or_obj)}/{_MARKER}") == "file"
+            return _paths.kind_of(f"{path_of(filename_or_obj)}/{MARKER}") == "file"
         return False
 
 

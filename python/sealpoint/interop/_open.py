@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from sealpoint import _paths
 from sealpoint._arguments import Path, check, path_of
 from sealpoint._errors import CorruptError, Error, NotACheckpointError, NotFoundError, UnsupportedError
-from sealpoint._native import check_one
+from sealpoint._native import MARKER, check_one
 from sealpoint._sealpoint import Foreign, describe_place, newest_foreign_directory, read_foreign
 from sealpoint._series import Series
 from sealpoint._tree import Node, text_of
@@ -172,7 +172,7 @@ def _open(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> S
 def _open_directory(path: str, files: FileSet, read: Callable[[str], Foreign | None]) -> State:
     names = _paths.list_names(path)
     check_one(path)
-    if "COMMIT" in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
+    if MARKER in names or any(name.endswith(".blob") and len(name) == 37 for name in names):
         return open_sealpoint(path)
     newest = newest_foreign_directory(path)
     if newest is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from sealpoint import _paths, _tree
 from sealpoint._dtypes import OF_TORCH, numpy
 from sealpoint._errors import CorruptError, Error, IncompleteError, LimitExceededError, UnsupportedError
+from sealpoint._native import MARKER
 from sealpoint._tree import KIND, Node, Path, text_of
 from sealpoint._tree_paths import nest
 from sealpoint.interop import _boxes
@@ -141,7 +142,7 @@ def _add_item(path: str, prefix: Path, files: FileSet, state: State, leaves: lis
         encoder = _tree.Encoder(lambda one: False, lambda place, one: "")
         leaves.append((prefix, encoder.encode(_json(os.path.join(path, _JSON), files))))
     else:
-        reason = "a Sealpoint checkpoint; convert it alone" if "COMMIT" in names else "an item of a kind that is not read"
+        reason = "a Sealpoint checkpoint; convert it alone" if MARKER in names else "an item of a kind that is not read"
         state.left_out.append(LeftOut(os.path.basename(path), 0, reason, True))
 
 

@@ -10,6 +10,7 @@ from sealpoint._checkpoint import Checkpoint
 from sealpoint._checkpoint import Tensor as StoredTensor
 from sealpoint._checkpoint import open_own as open_checkpoint
 from sealpoint._errors import CorruptError, Error, UnsupportedError
+from sealpoint._native import MARKER
 from sealpoint._tree import Node, parse, rank_object
 from sealpoint._tree_paths import entries_of, kind_of
 from sealpoint.interop import _boxes
@@ -80,7 +81,7 @@ def _files(path: str, checkpoint: Checkpoint) -> list[FileInfo]:
     for name, size in sorted(_paths.sizes_of(path).items()):
         if name in sizes:
             meaning = "payload: chunks of tensors and objects, with their digests"
-        elif name == "COMMIT":
+        elif name == MARKER:
             meaning = "commit marker: commits the checkpoint and pins the index"
         elif name == f"{checkpoint.attempt}.index":
             meaning = "index: names, shapes, shard locations, and the digests of blobs"
